@@ -1,0 +1,9 @@
+// The suites that `npm test` does not run, with who runs them. `npm test` lists them at its end, so that a green
+// run never hides what it did not look at. `folder`: the suite exists once this folder does.
+
+/** @type {ReadonlyArray<{ name: string, folder: string, reason: string }>} */
+export const SUITES_NOT_IN_NPM_TEST = [
+  { name: 'long tests', folder: 'test/long', reason: 'take minutes; npm run test:long' },
+  { name: 'cluster tests', folder: 'test/e2e', reason: 'need root; run by .ci/run' },
+  { name: 'fault injection', folder: 'test/chaos', reason: 'need root; run by .ci/run' },
+];
