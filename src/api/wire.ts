@@ -1,0 +1,204 @@
+/**
+ * The frames of the lock protocol: client <-> front end (public, proto/leasehold/v1/lock.proto) and front end <-> leader.
+ * One frame carries many requests of many sessions. In `leasehold dev` these very objects are handed over in one process.
+ * Frames are never changed after they were sent: a receiver may keep them.
+ */
+import type { Mode } from './config.ts';
+import type { ClientCommand, CommandResult, LockEvent, SessionId, Token } from './entry.ts';
+
+/** Where in which log something was true. Frames of an older lineage, epoch or index are dropped (rule S2). */
+export interface Position {
+  readonly lineage: string;
+  readonly epoch: number;
+  readonly index: number;
+}
+
+/** What a client saw last: proof against a rolled-back log (rule S10). */
+export interface Mark extends Position {
+  readonly hash: string;
+}
+
+export interface GetLock {
+  readonly type: 'getLock';
+  readonly name: string;
+}
+
+/** Locks whose name starts with `prefix`, in order of name, after `after` (exclusive; '' = from the start). */
+export interface ListLocks {
+  readonly type: 'listLocks';
+  readonly prefix: string;
+  readonly after: string;
+  readonly limit: number;
+}
+
+export type ReadQuery = GetLock | ListLocks;
+
+/** One waiter of a lock, as reads show it. */
+export interface WaiterView {
+  readonly session: SessionId;
+  readonly client: string;
+  readonly owner: string;
+  readonly mode: Mode;
+  readonly waitedMs: number;
+}
+
+export interface HolderView {
+  readonly session: SessionId;
+  readonly client: string;
+  readonly owner: string;
+  readonly purpose: string;
+  readonly token: Token;
+  readonly mode: Mode;
+  readonly heldForMs: number;
+  readonly revoking: boolean;
+}
+
+/** A lock as reads show it. A free name has no holder, no waiters, no delay. */
+export interface LockView {
+  readonly name: string;
+  readonly holders: readonly HolderView[];
+  readonly waiters: readonly WaiterView[];
+  readonly waiterCount: number;
+  /** What is left of the lock-delay; 0 = none runs. */
+  readonly lockDelayMs: number;
+  readonly quarantined: boolean;
+}
+
+export type ReadResult =
+  | { readonly type: 'lock'; readonly lock: LockView }
+  | { readonly type: 'locks'; readonly locks: readonly LockView[]; readonly more: boolean };
+
+/** A client's attach carries the secret itself; the front end turns it into the command with its hash. */
+export interface AttachRequest {
+  readonly type: 'attachWithSecret';
+  readonly session: SessionId;
+  readonly attach: number;
+  readonly secret: string;
+}
+
+/** A client opens a session without an identity; the front end adds the one it proved. */
+export interface OpenRequest {
+  readonly type: 'open';
+  readonly client: string;
+  readonly ttlMs: number;
+  readonly maxHoldMs: number;
+  readonly secretHash: string;
+}
+
+export type ClientRequestBody =
+  | Exclude<ClientCommand, { type: 'openSession' | 'attach' }>
+  | OpenRequest
+  | AttachRequest
+  | ReadQuery;
+
+/** `id` is unique within the stream; the answer repeats it. */
+export interface ClientRequest {
+  readonly id: number;
+  readonly body: ClientRequestBody;
+}
+
+/** One keepalive for all sessions of a stream (rule S8). `number` rises within the stream. */
+export interface KeepaliveRequest {
+  readonly number: number;
+  readonly sessions: readonly { readonly session: SessionId; readonly attach: number }[];
+}
+
+export interface ClientFrame {
+  readonly format: number;
+  readonly requests: readonly ClientRequest[];
+  readonly keepalive?: KeepaliveRequest;
+}
+
+/** Per session: what the client must believe, so that it notices when it believes something else (rules C9, S3). */
+export type KeepaliveStatus =
+  | {
+      readonly session: SessionId;
+      readonly attach: number;
+      readonly alive: true;
+      readonly grants: number;
+      /** `grantsDigest` over the tokens of the session's grants. */
+      readonly digest: number;
+      /** Tokens under revocation: the keepalive does not extend them. */
+      readonly revoking: readonly Token[];
+    }
+  | { readonly session: SessionId; readonly attach: number; readonly alive: false };
+
+export interface KeepaliveAnswer {
+  readonly number: number;
+  readonly sessions: readonly KeepaliveStatus[];
+}
+
+export type AnswerBody =
+  | CommandResult
+  | ReadResult
+  /** Refused before the log, without any state: nothing was consumed. */
+  | {
+      readonly type: 'rejected';
+      readonly code: 'INVALID' | 'RATE_LIMITED' | 'UNAVAILABLE' | 'UNAUTHENTICATED' | 'FORBIDDEN';
+      readonly message: string;
+      readonly field?: string;
+      readonly limit?: number;
+      readonly retryAfterMs?: number;
+    };
+
+export interface Answer {
+  readonly id: number;
+  readonly body: AnswerBody;
+}
+
+/** Something that happened to a session without being the answer to its request. */
+export interface SessionNotice {
+  readonly session: SessionId;
+  readonly attach: number;
+  readonly event: LockEvent;
+}
+
+export interface ServerFrame {
+  readonly position: Position;
+  /** `leading: false`: this front end knows no leader right now (rule S8). */
+  readonly leading: boolean;
+  readonly answers: readonly Answer[];
+  readonly notices: readonly SessionNotice[];
+  readonly keepalive?: KeepaliveAnswer;
+}
+
+/** What a front end passes on: the frames of its client streams, commands completed with identity and secret hash. */
+export interface RelayRequest {
+  readonly id: number;
+  readonly body: ClientCommand | ReadQuery;
+}
+
+export interface RelayGroup {
+  /** The client stream within the front end. */
+  readonly client: number;
+  readonly requests: readonly RelayRequest[];
+  readonly keepalive?: KeepaliveRequest;
+}
+
+export interface RelayFrame {
+  readonly format: number;
+  readonly groups: readonly RelayGroup[];
+}
+
+export interface LeaderGroup {
+  readonly client: number;
+  readonly answers: readonly Answer[];
+  readonly notices: readonly SessionNotice[];
+  readonly keepalives: readonly KeepaliveAnswer[];
+}
+
+export interface LeaderFrame {
+  readonly position: Position;
+  readonly groups: readonly LeaderGroup[];
+}
+
+/**
+ * One token's share of the digest over a session's grants: shares are XORed, so both sides keep it up to date in O(1)
+ * and the order of grants does not matter (rule S3).
+ */
+export function digestOf(token: Token): number {
+  let mixed = (token % 0x100000000) ^ Math.floor(token / 0x100000000);
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x45d9f3b);
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x45d9f3b);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}

@@ -1,0 +1,9 @@
+/** The state machine, as the rest of the program sees it. Start with README.md. */
+export { type Applied, apply, type Draft, type FaultProbe, hasBacklog, nextDue } from './apply.ts';
+export { AssertionError, assert, CoreFault, type FaultStep, unreachable } from './assert.ts';
+export { FormatError } from './codec/bytes.ts';
+export { canonicalJson } from './codec/commands.ts';
+export { decodeEntry, type EncodedEntry, encodeEntry, sha256 } from './codec/entry.ts';
+export { SnapshotReader, writeSnapshot } from './snapshot.ts';
+export { createState, type State } from './state.ts';
+export { liveSessions, read, type SessionStatus, sessionStatus } from './views.ts';

@@ -1,0 +1,129 @@
+/**
+ * Reading the state: what `Inspect`, the HTTP API and keepalive answers show. Nothing here changes anything.
+ */
+import type { SessionId, Token } from '../api/entry.ts';
+import type {
+  GetLock,
+  HolderView,
+  ListLocks,
+  LockView,
+  ReadQuery,
+  ReadResult,
+  WaiterView,
+} from '../api/wire.ts';
+import { unreachable } from './assert.ts';
+import type { Hold, Lock, State, Wait } from './state.ts';
+import { isAlive } from './transitions.ts';
+
+/** Waiters shown of one lock; `waiterCount` counts them all. */
+const WAITERS_SHOWN_MAX = 100;
+
+export function read(state: State, query: ReadQuery): ReadResult {
+  switch (query.type) {
+    case 'getLock':
+      return { type: 'lock', lock: viewLock(state, query.name) };
+    case 'listLocks':
+      return listLocks(state, query);
+    default:
+      return unreachable(query);
+  }
+}
+
+function viewLock(state: State, name: GetLock['name']): LockView {
+  const lock = state.locks.get(name);
+  return lock === undefined
+    ? { name, holders: [], waiters: [], waiterCount: 0, lockDelayMs: 0, quarantined: false }
+    : view(state, lock);
+}
+
+function view(state: State, lock: Lock): LockView {
+  const waiters: WaiterView[] = [];
+  for (const wait of lock.queue ?? []) {
+    if (waiters.length === WAITERS_SHOWN_MAX) break;
+    waiters.push(viewWaiter(state, wait));
+  }
+  return {
+    name: lock.name,
+    holders: lock.hold === null ? [] : [viewHolder(state, lock.hold)],
+    waiters,
+    waiterCount: lock.queue?.size ?? 0,
+    lockDelayMs: lock.delay === null ? 0 : Math.max(0, lock.delay.due - state.at),
+    quarantined: lock.quarantined,
+  };
+}
+
+function viewHolder(state: State, hold: Hold): HolderView {
+  const { session, request } = hold.record;
+  return {
+    session: session.id,
+    client: session.client,
+    owner: request.owner,
+    purpose: request.purpose,
+    token: hold.token,
+    mode: request.mode,
+    heldForMs: state.at - hold.since,
+    revoking: hold.revoking !== null,
+  };
+}
+
+function viewWaiter(state: State, wait: Wait): WaiterView {
+  const { session, request } = wait.record;
+  return {
+    session: session.id,
+    client: session.client,
+    owner: request.owner,
+    mode: request.mode,
+    waitedMs: state.at - wait.queuedAt,
+  };
+}
+
+/** Names in the order of their UTF-16 units. Costs one pass over all names in use; see docs/BENCHMARKS.md. */
+function listLocks(state: State, { prefix, after, limit }: ListLocks): ReadResult {
+  const names: string[] = [];
+  for (const name of state.locks.keys()) if (name > after && name.startsWith(prefix)) names.push(name);
+  names.sort();
+  const page = names.slice(0, limit);
+  return {
+    type: 'locks',
+    locks: page.map((name) => viewLock(state, name)),
+    more: names.length > page.length,
+  };
+}
+
+/** What a keepalive answer says of a session; null when it is unknown, ending, or attached under another number. */
+export interface SessionStatus {
+  readonly ttlMs: number;
+  readonly grants: number;
+  readonly digest: number;
+  readonly revoking: readonly Token[];
+}
+
+const NONE_REVOKING: readonly Token[] = [];
+
+export function sessionStatus(state: State, id: SessionId, attach: number): SessionStatus | null {
+  const session = state.sessions.get(id);
+  if (session === undefined || !isAlive(session) || session.attach !== attach) return null;
+  let revoking: Token[] | null = null;
+  // Revokes are rare; a session without one in flight must not pay for a list of its grants.
+  if (state.revoking > 0) {
+    for (const hold of session.holds.values()) {
+      if (hold.revoking !== null) {
+        revoking ??= [];
+        revoking.push(hold.token);
+      }
+    }
+  }
+  return {
+    ttlMs: session.ttlMs,
+    grants: session.holds.size,
+    digest: session.digest >>> 0,
+    revoking: revoking ?? NONE_REVOKING,
+  };
+}
+
+/** TTL of every live session: what a new leader starts its leases from (rule S5). */
+export function* liveSessions(state: State): Generator<{ readonly id: SessionId; readonly ttlMs: number }> {
+  for (const session of state.sessions.values()) {
+    if (isAlive(session)) yield { id: session.id, ttlMs: session.ttlMs };
+  }
+}
