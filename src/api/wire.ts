@@ -178,6 +178,8 @@ export interface RelayGroup {
 export interface RelayFrame {
   readonly format: number;
   readonly groups: readonly RelayGroup[];
+  /** Client streams that are closed. */
+  readonly closed: readonly number[];
 }
 
 export interface LeaderGroup {

@@ -1,0 +1,356 @@
+/**
+ * The leader's loop: everything that waits -> one entry -> apply -> append -> publish, then again. One append is in flight
+ * at a time; what arrives meanwhile forms the next entry, which is group commit without a timer. No promise, JSON or log
+ * line for a single operation in here.
+ *
+ * The state runs ahead of the log by the one entry in flight: `apply` comes before the append, so that a command that
+ * throws never gets into the log (rule C13), and nothing is published before the commit (rule S1).
+ */
+import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
+import { FORMAT_VERSION } from '../api/limits.ts';
+import type {
+  AnswerBody,
+  LeaderFrame,
+  Position,
+  ReadQuery,
+  ReadResult,
+  RelayFrame,
+  RelayRequest,
+} from '../api/wire.ts';
+import {
+  type Applied,
+  apply,
+  CoreFault,
+  type Draft,
+  encodeEntry,
+  type FaultProbe,
+  hasBacklog,
+  nextDue,
+  type State,
+} from '../core/index.ts';
+import type { Leadership, LockLog, LogPosition } from '../log/port.ts';
+import type { Runtime } from '../platform/runtime.ts';
+import { Faults } from './faults.ts';
+import { type Batch, Inbox, prepend } from './inbox.ts';
+import { type FrontEndLink, Outgoing } from './outbox.ts';
+import { Publisher } from './publisher.ts';
+import { Pulse } from './pulse.ts';
+import { recover } from './recovery.ts';
+import { Snapshots } from './snapshots.ts';
+
+export interface LeaderOptions {
+  readonly runtime: Runtime;
+  readonly log: LockLog;
+  readonly serverId: string;
+  /** Why this server took over; goes into the log. */
+  readonly reason: string;
+  /** Token floor of a new lineage (rule C12); ignored when the log has entries. */
+  readonly tokenFloor: number;
+  /** True in a group: entries also prove to standbys that the leader lives. A lone replica writes nothing without a reason. */
+  readonly beatWhenIdle: boolean;
+  /** Told of every commit, after its answers are out. */
+  readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
+  /** The leader has stopped by itself: deposed, or it cannot go on. */
+  readonly onStopped: (reason: StopReason) => void;
+  readonly snapshotDueBytes?: number;
+  readonly probe?: FaultProbe;
+}
+
+export type StopReason = { readonly kind: 'deposed' } | { readonly kind: 'failed'; readonly error: unknown };
+
+export interface CommitStats {
+  readonly commands: number;
+  readonly bytes: number;
+  readonly commitMs: number;
+  readonly stalls: number;
+}
+
+export class Leader {
+  readonly #options: LeaderOptions;
+  readonly #runtime: Runtime;
+  readonly #leadership: Leadership;
+  readonly #publisher = new Publisher();
+  readonly #inbox = new Inbox();
+  readonly #faults: Faults;
+  readonly #snapshots: Snapshots;
+  readonly #pulse: Pulse;
+  readonly #clients = new Map<FrontEndLink, Map<number, Outgoing>>();
+  #state: State;
+  #head: LogPosition;
+  /** Group time minus monotonic time (rule S6). */
+  readonly #groupOffsetMs: number;
+  /** An append is in flight, or the state is being rebuilt. */
+  #isBusy = false;
+  #isTurnPlanned = false;
+  #isStopped = false;
+  #whenIdle: (() => void) | null = null;
+
+  private constructor(
+    options: LeaderOptions,
+    leadership: Leadership,
+    { state, head, snapshots }: { state: State; head: LogPosition; snapshots: Snapshots },
+  ) {
+    this.#options = options;
+    this.#runtime = options.runtime;
+    this.#leadership = leadership;
+    this.#state = state;
+    this.#head = head;
+    this.#snapshots = snapshots;
+    this.#faults = new Faults(options.runtime.logger);
+    this.#groupOffsetMs = state.at - this.#nowMs();
+    this.#pulse = new Pulse(options.runtime, () => this.#turn(true));
+  }
+
+  /** Wins the log, reads it to the end and commits the take-over; serves from then on (rule S5). */
+  static async start(options: LeaderOptions): Promise<Leader> {
+    const { log, runtime } = options;
+    const leadership = await log.campaign(options.serverId);
+    const { state, head, snapshot } = await recover(log, runtime.logger);
+    const logBytes = await log.retainedBytes();
+    const sizes = { logBytes, lastBytes: snapshot?.bytes ?? 0 };
+    const dueBytes = options.snapshotDueBytes;
+    const snapshots = new Snapshots(log, leadership, dueBytes === undefined ? sizes : { ...sizes, dueBytes });
+    const leader = new Leader(options, leadership, { state, head, snapshots });
+    await leader.#takeOver();
+    return leader;
+  }
+
+  get position(): Position {
+    return { lineage: this.#state.lineage, epoch: this.#leadership.epoch, index: this.#head.index };
+  }
+
+  /** The state at the last commit or one entry ahead of it: for limits and figures, never for answers. */
+  get state(): State {
+    return this.#state;
+  }
+
+  /** Takes a frame of a front end. Answers come over `link`, later. */
+  receive(link: FrontEndLink, frame: RelayFrame): void {
+    const now = this.#nowMs();
+    for (const { client, requests, keepalive } of frame.groups) {
+      const from = this.#clientOf(link, client);
+      for (let i = 0; i < requests.length; i++) this.#take(from, requests[i] as RelayRequest);
+      if (keepalive !== undefined) this.#publisher.keepalive(from, keepalive, now);
+    }
+    for (const client of frame.closed) {
+      this.#clients.get(link)?.delete(client);
+      this.#publisher.forget(link, client);
+    }
+    if (this.#inbox.size > 0) this.#planTurn();
+    else if (this.#publisher.hasKeepalives) this.#arm();
+  }
+
+  disconnect(link: FrontEndLink): void {
+    this.#clients.delete(link);
+    this.#publisher.forget(link);
+  }
+
+  /** Runs administrative commands through the log; resolves after their commit. */
+  submit(commands: readonly Command[]): Promise<readonly CommandResult[]> {
+    return this.#ask(commands) as Promise<readonly CommandResult[]>;
+  }
+
+  /** A read like any client's: answered after a commit that began after this call (rule S1). */
+  async read(query: ReadQuery): Promise<ReadResult> {
+    const [answer] = await this.#ask([query]);
+    return answer as ReadResult;
+  }
+
+  #ask(bodies: readonly (Command | ReadQuery)[]): Promise<readonly AnswerBody[]> {
+    if (this.#isStopped) return Promise.reject(new Error('this server does not lead'));
+    return new Promise((resolve) => {
+      const answered: AnswerBody[] = [];
+      const send = ({ groups }: LeaderFrame): void => {
+        for (const { answers } of groups) answered.push(...answers.map(({ body }) => body));
+        if (answered.length === bodies.length) resolve(answered);
+      };
+      const from = new Outgoing({ send }, 0);
+      for (const body of bodies) this.#inbox.push(body, from, 0);
+      this.#planTurn();
+    });
+  }
+
+  /** Hands over in order: finish what is in flight, say so in the log, give the leadership back. */
+  async stop(): Promise<void> {
+    if (this.#isStopped) return;
+    await this.submit([{ type: 'resign', epoch: this.#leadership.epoch }]);
+    this.#isStopped = true;
+    this.#pulse.stop();
+    if (this.#isBusy) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    await this.#options.log.resign(this.#leadership);
+  }
+
+  async #takeOver(): Promise<void> {
+    const { tokenFloor, reason } = this.#options;
+    const unixSeconds = Math.floor(this.#runtime.clock.wallMs() / 1000);
+    const isBirth = this.#head.index === 0;
+    const epoch = this.#leadership.epoch;
+    const takeOver: Command = {
+      type: 'takeOver',
+      epoch,
+      unixSeconds,
+      tokenFloor: isBirth ? tokenFloor : 0,
+      reason,
+    };
+    await this.submit([takeOver]);
+    this.#publisher.startLeases(this.#state, this.#nowMs());
+    this.#arm();
+  }
+
+  #take(from: Outgoing, { id, body }: RelayRequest): void {
+    if (this.#isStopped) {
+      this.#publisher.reject(from, id, this.position, 'UNAVAILABLE', 'this server does not lead any more');
+    } else if (this.#faults.isKnown(body)) {
+      this.#publisher.reject(
+        from,
+        id,
+        this.position,
+        'INVALID',
+        'this request has made the state machine fail before',
+      );
+    } else if (!this.#inbox.push(body, from, id)) {
+      this.#publisher.reject(from, id, this.position, 'UNAVAILABLE', 'too many requests wait for the log');
+    }
+  }
+
+  #clientOf(link: FrontEndLink, client: number): Outgoing {
+    let clients = this.#clients.get(link);
+    if (clients === undefined) {
+      clients = new Map();
+      this.#clients.set(link, clients);
+    }
+    let outgoing = clients.get(client);
+    if (outgoing === undefined) {
+      outgoing = new Outgoing(link, client);
+      clients.set(client, outgoing);
+    }
+    return outgoing;
+  }
+
+  #planTurn(): void {
+    if (this.#isTurnPlanned || this.#isBusy || this.#isStopped) return;
+    this.#isTurnPlanned = true;
+    this.#runtime.timers.soon(() => {
+      this.#isTurnPlanned = false;
+      this.#turn();
+    });
+  }
+
+  /** Builds and appends the next entry, if there is a reason for one. */
+  #turn(isBeat = false): void {
+    if (this.#isBusy || this.#isStopped) return;
+    const now = this.#nowMs();
+    this.#publisher.leases.stalled(this.#pulse.latenessMs(), now);
+    const batch = this.#faults.takeRetry() ?? this.#inbox.take();
+    this.#expire(batch, now);
+    const isDue = nextDue(this.#state) <= this.#groupMs() || hasBacklog(this.#state);
+    const hasWork = batch.commands.length > 0 || batch.reads.length > 0 || this.#publisher.hasKeepalives;
+    if (hasWork || isDue || (isBeat && this.#options.beatWhenIdle)) this.#append(batch, now);
+    else this.#arm();
+  }
+
+  /** The verdict over silent sessions goes first, except over those whose attach is in this very batch (rule S6). */
+  #expire(batch: Batch, nowMs: number): void {
+    const expired = this.#publisher.leases.expired(nowMs);
+    if (expired.length === 0) return;
+    const attaching = new Set(
+      batch.commands.map((command) => (command.type === 'attach' ? command.session : 0)),
+    );
+    const sessions = expired.filter((session) => !attaching.has(session));
+    if (sessions.length > 0) prepend(batch, { type: 'expireSessions', sessions, cause: 'expired' });
+  }
+
+  #append(batch: Batch, startedMs: number): void {
+    const keepalives = this.#publisher.takeKeepalives();
+    const draft: Draft = {
+      format: FORMAT_VERSION,
+      behaviour: this.#state.behaviour,
+      lineage: this.#state.lineage,
+      epoch: this.#leadership.epoch,
+      index: this.#head.index + 1,
+      at: this.#groupMs(),
+      commands: batch.commands,
+    };
+    let applied: Applied;
+    this.#isBusy = true;
+    try {
+      applied = apply(this.#state, draft, this.#options.probe);
+    } catch (fault) {
+      this.#rebuild(batch, fault).catch((error: unknown) => this.#stopBecause({ kind: 'failed', error }));
+      return;
+    }
+    const wallMs = this.#runtime.clock.wallMs();
+    const eventHash = this.#state.eventHash;
+    const { bytes, hash } = encodeEntry({ ...draft, wallMs, previous: this.#head.hash, eventHash });
+    const stored = { index: draft.index, bytes, hash, previous: this.#head.hash };
+    this.#options.log.append(this.#leadership, stored).then(
+      (outcome) => {
+        if (outcome === 'deposed') return this.#stopBecause({ kind: 'deposed' });
+        this.#head = { index: draft.index, hash };
+        this.#snapshots.appended(bytes.length);
+        const now = this.#nowMs();
+        this.#publisher.leases.stalled(now - startedMs, now);
+        this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives }, now);
+        this.#committed(
+          { ...draft, wallMs, eventHash, events: applied.events },
+          batch,
+          bytes.length,
+          now - startedMs,
+        );
+      },
+      (error: unknown) => this.#stopBecause({ kind: 'failed', error }),
+    );
+  }
+
+  #committed(entry: HistoryEntry, batch: Batch, bytes: number, commitMs: number): void {
+    const { stalls } = this.#publisher.leases;
+    this.#options.onCommitted?.(entry, { commands: batch.commands.length, bytes, commitMs, stalls });
+    if (this.#snapshots.isDue) {
+      this.#snapshots.write(this.#state, this.#head).catch((error: unknown) => {
+        this.#runtime.logger.error({ error: String(error) }, 'snapshot failed; the log keeps growing');
+      });
+    }
+    this.#isBusy = false;
+    this.#whenIdle?.();
+    if (this.#inbox.size > 0 || hasBacklog(this.#state)) this.#planTurn();
+    this.#arm();
+  }
+
+  /** The state threw and is unusable: make it again from the log, without what made it throw (rule C13). */
+  async #rebuild(batch: Batch, fault: unknown): Promise<void> {
+    if (!(fault instanceof CoreFault)) throw fault;
+    const { state } = await recover(this.#options.log, this.#runtime.logger);
+    this.#state = state;
+    const culprit = this.#faults.blame(fault.step, batch, fault);
+    if (culprit !== null) {
+      const message = 'this request made the state machine fail; its session has been ended';
+      this.#publisher.reject(culprit.from, culprit.id, this.position, 'INVALID', message);
+    }
+    this.#isBusy = false;
+    this.#planTurn();
+  }
+
+  #stopBecause(reason: StopReason): void {
+    this.#isStopped = true;
+    this.#pulse.stop();
+    this.#whenIdle?.();
+    this.#options.onStopped(reason);
+  }
+
+  /** Wakes up for the next beat, or for the timer that falls due before it. */
+  #arm(): void {
+    if (this.#isStopped) return;
+    this.#pulse.plan({
+      isBusyHour: this.#publisher.leases.size > 0 || this.#publisher.hasKeepalives,
+      dueInMs: nextDue(this.#state) - this.#groupMs(),
+    });
+  }
+
+  #nowMs(): number {
+    return this.#runtime.clock.monotonicMs();
+  }
+
+  #groupMs(): number {
+    return Math.max(this.#state.at, Math.floor(this.#nowMs() + this.#groupOffsetMs));
+  }
+}

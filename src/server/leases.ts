@@ -1,0 +1,65 @@
+/**
+ * Which sessions have been silent for too long. Kept by the leader alone, on its monotonic clock: keepalives are not logged,
+ * only the verdict is (`expireSessions`, rule S6). A new leader gives every session a full TTL (rule S5).
+ */
+import type { SessionId } from '../api/entry.ts';
+
+/** A standstill of the loop or of commits from which on silence is not held against sessions. */
+const STALL_MS = 500;
+
+interface Lease {
+  readonly ttlMs: number;
+  expiresAtMs: number;
+}
+
+export class Leases {
+  readonly #leases = new Map<SessionId, Lease>();
+  #longestTtlMs = 0;
+  /** Sessions are spared until `#graceFromMs + TTL/3`. */
+  #graceFromMs = Number.NEGATIVE_INFINITY;
+  #stalls = 0;
+
+  get size(): number {
+    return this.#leases.size;
+  }
+
+  /** Stalls seen so far; a metric. */
+  get stalls(): number {
+    return this.#stalls;
+  }
+
+  add(session: SessionId, ttlMs: number, nowMs: number): void {
+    this.#leases.set(session, { ttlMs, expiresAtMs: nowMs + ttlMs });
+    this.#longestTtlMs = Math.max(this.#longestTtlMs, ttlMs);
+  }
+
+  remove(session: SessionId): void {
+    this.#leases.delete(session);
+  }
+
+  /** A keepalive, or an attach, arrived now. Counts from its arrival: later than it was sent, so never too early. */
+  renew(session: SessionId, nowMs: number): void {
+    const lease = this.#leases.get(session);
+    if (lease !== undefined) lease.expiresAtMs = nowMs + lease.ttlMs;
+  }
+
+  /**
+   * The loop or the commits stood still for `forMs`: keepalives may lie unread in sockets, so nobody expires for TTL/3.
+   * At most once per TTL, or a leader that keeps stalling would keep the locks of the dead for ever.
+   */
+  stalled(forMs: number, nowMs: number): boolean {
+    if (forMs <= STALL_MS) return false;
+    this.#stalls++;
+    if (nowMs - this.#graceFromMs >= this.#longestTtlMs) this.#graceFromMs = nowMs;
+    return true;
+  }
+
+  /** Sessions to end now. One pass over all: 20,000 cost under a millisecond, four times a second. */
+  expired(nowMs: number): SessionId[] {
+    const expired: SessionId[] = [];
+    for (const [session, { ttlMs, expiresAtMs }] of this.#leases) {
+      if (nowMs >= expiresAtMs && nowMs >= this.#graceFromMs + ttlMs / 3) expired.push(session);
+    }
+    return expired;
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * What a commit means for clients: answers, notices, reads, keepalives (rules S1, S2). Called after the commit and before
+ * the next entry is applied, so the state it reads is exactly the committed one.
+ */
+import type { Command, CommandResult, LockEvent, SessionId } from '../api/entry.ts';
+import type { KeepaliveRequest, KeepaliveStatus, Position } from '../api/wire.ts';
+import { type Applied, liveSessions, read, type State, sessionStatus } from '../core/index.ts';
+import type { Batch } from './inbox.ts';
+import { Leases } from './leases.ts';
+import { type FrontEndLink, Outbox, type Outgoing } from './outbox.ts';
+
+interface Route {
+  readonly to: Outgoing;
+  readonly attach: number;
+}
+
+interface PendingKeepalive {
+  readonly to: Outgoing;
+  readonly request: KeepaliveRequest;
+}
+
+/** One entry that is committed, and what waits for its commit. */
+export interface Commit {
+  readonly position: Position;
+  readonly batch: Batch;
+  readonly applied: Applied;
+  readonly keepalives: readonly PendingKeepalive[];
+}
+
+export class Publisher {
+  readonly leases = new Leases();
+  readonly #outbox = new Outbox();
+  readonly #routes = new Map<SessionId, Route>();
+  #keepalives: PendingKeepalive[] = [];
+
+  /** A new leader owes every session a full TTL (rule S5). */
+  startLeases(state: State, nowMs: number): void {
+    for (const { id, ttlMs } of liveSessions(state)) this.leases.add(id, ttlMs, nowMs);
+  }
+
+  get hasKeepalives(): boolean {
+    return this.#keepalives.length > 0;
+  }
+
+  /** Renews leases at once, and answers with the next commit (rule S1). */
+  keepalive(to: Outgoing, request: KeepaliveRequest, nowMs: number): void {
+    for (const { session, attach } of request.sessions) {
+      if (this.#routes.get(session)?.attach === attach) this.leases.renew(session, nowMs);
+    }
+    this.#keepalives.push({ to, request });
+  }
+
+  /** Keepalives that have arrived by now; those that arrive later wait for a later entry. */
+  takeKeepalives(): readonly PendingKeepalive[] {
+    const taken = this.#keepalives;
+    this.#keepalives = [];
+    return taken;
+  }
+
+  /** Refused without any state: needs no commit. */
+  reject(
+    to: Outgoing,
+    id: number,
+    position: Position,
+    code: 'UNAVAILABLE' | 'INVALID',
+    message: string,
+  ): void {
+    this.#outbox.answer(to, id, { type: 'rejected', code, message });
+    this.#outbox.flush(position);
+  }
+
+  publish(state: State, { position, batch, applied, keepalives }: Commit, nowMs: number): void {
+    for (let i = 0; i < batch.commands.length; i++) {
+      const to = batch.from[i] as Outgoing;
+      const result = applied.results[i] as CommandResult;
+      this.#learn(batch.commands[i] as Command, result, to, nowMs);
+      this.#outbox.answer(to, batch.ids[i] as number, result);
+    }
+    for (let i = 0; i < applied.events.length; i++) this.#notice(applied.events[i] as LockEvent);
+    for (const { query, to, id } of batch.reads) this.#outbox.answer(to, id, read(state, query));
+    for (const { to, request } of keepalives) {
+      const sessions = request.sessions.map(({ session, attach }) => statusOf(state, session, attach));
+      this.#outbox.keepalive(to, { number: request.number, sessions });
+    }
+    this.#outbox.flush(position);
+  }
+
+  /** A front end, or one of its client streams, is gone. */
+  forget(link: FrontEndLink, client?: number): void {
+    for (const [session, { to }] of this.#routes) {
+      if (to.link === link && (client === undefined || to.client === client)) this.#routes.delete(session);
+    }
+  }
+
+  /** Where a session's notices go from now on, and its lease. */
+  #learn(command: Command, result: CommandResult, to: Outgoing, nowMs: number): void {
+    if (command.type === 'openSession' && result.type === 'opened') {
+      this.#routes.set(result.session, { to, attach: 1 });
+      this.leases.add(result.session, command.ttlMs, nowMs);
+    } else if (command.type === 'attach' && result.type === 'attached') {
+      this.#routes.set(command.session, { to, attach: command.attach });
+      this.leases.add(command.session, result.ttlMs, nowMs);
+    }
+  }
+
+  /** Tells a session what happened to it otherwise than as the answer to its own request. */
+  #notice(event: LockEvent): void {
+    switch (event.type) {
+      case 'granted':
+      case 'refused':
+        if (event.fromQueue) this.#notify(event.session, event);
+        return;
+      case 'expired':
+      case 'revoking':
+      case 'revoked':
+        this.#notify(event.session, event);
+        return;
+      case 'sessionEnding':
+        this.leases.remove(event.session);
+        if (event.cause !== 'closed') this.#notify(event.session, event);
+        return;
+      case 'sessionEnded':
+        this.#routes.delete(event.session);
+        return;
+      default:
+        return;
+    }
+  }
+
+  #notify(session: SessionId, event: LockEvent): void {
+    const route = this.#routes.get(session);
+    if (route !== undefined) this.#outbox.notify(route.to, session, route.attach, event);
+  }
+}
+
+function statusOf(state: State, session: SessionId, attach: number): KeepaliveStatus {
+  const status = sessionStatus(state, session, attach);
+  if (status === null) return { session, attach, alive: false };
+  const { grants, digest, revoking } = status;
+  return { session, attach, alive: true, grants, digest, revoking };
+}

@@ -1,0 +1,145 @@
+/**
+ * One lock server of one namespace: its log, its front end, and, when it wins the log, the leader. With one replica it
+ * always wins; a group adds standbys and the stream between front end and leader, not another way through.
+ */
+import type { NamespaceConfig } from '../api/config.ts';
+import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
+import type { Position, ReadQuery, ReadResult } from '../api/wire.ts';
+import { canonicalJson, type FaultProbe } from '../core/index.ts';
+import type { LockLog } from '../log/port.ts';
+import type { Runtime } from '../platform/runtime.ts';
+import { FrontEnd } from './front-end.ts';
+import { type CommitStats, Leader, type StopReason } from './leader.ts';
+import { history } from './recovery.ts';
+
+export interface ReplicaOptions {
+  readonly runtime: Runtime;
+  readonly log: LockLog;
+  readonly serverId: string;
+  readonly config: NamespaceConfig | null;
+  readonly beatWhenIdle?: boolean;
+  readonly snapshotDueBytes?: number;
+  readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
+  /** The replica serves no more: the process should say why and end, or start it anew. */
+  readonly onStopped: (reason: StopReason) => void;
+  readonly probe?: FaultProbe;
+}
+
+export interface ReplicaStatus {
+  readonly position: Position;
+  readonly leading: boolean;
+  readonly configVersion: number;
+  readonly config: NamespaceConfig | null;
+  readonly sessions: number;
+  readonly held: number;
+  readonly waiting: number;
+  readonly names: number;
+  readonly clients: number;
+  readonly lastToken: number;
+}
+
+/** Floor of a new lineage: one process has no ledger, so the clock alone sets it (rule C12). */
+const TOKENS_PER_MS = 2 ** 20 / 1000;
+
+export class Replica {
+  readonly frontEnd: FrontEnd;
+  readonly #options: ReplicaOptions;
+  readonly #leader: Leader;
+  readonly #watchers: Set<(entry: HistoryEntry) => void>;
+
+  private constructor(options: ReplicaOptions, leader: Leader, watchers: Set<(entry: HistoryEntry) => void>) {
+    this.#options = options;
+    this.#leader = leader;
+    this.#watchers = watchers;
+    this.frontEnd = new FrontEnd(options.runtime, () => this.#leader.state.config);
+    const link = { send: this.frontEnd.fromLeader.bind(this.frontEnd) };
+    this.frontEnd.setLeader({
+      get position() {
+        return leader.position;
+      },
+      send: (frame) => leader.receive(link, frame),
+    });
+  }
+
+  /** Takes the log over, applies the configuration and serves. */
+  static async start(options: ReplicaOptions): Promise<Replica> {
+    const { runtime, log, serverId, onStopped, probe, snapshotDueBytes } = options;
+    const watchers = new Set<(entry: HistoryEntry) => void>();
+    let replica: Replica | null = null;
+    const leader = await Leader.start({
+      runtime,
+      log,
+      serverId,
+      reason: 'start',
+      tokenFloor: Math.floor(runtime.clock.wallMs() * TOKENS_PER_MS),
+      beatWhenIdle: options.beatWhenIdle ?? false,
+      onCommitted: (entry, stats) => {
+        options.onCommitted?.(entry, stats);
+        for (const watcher of watchers) watcher(entry);
+      },
+      onStopped: (reason) => {
+        replica?.frontEnd.setLeader(null);
+        onStopped(reason);
+      },
+      ...(snapshotDueBytes === undefined ? {} : { snapshotDueBytes }),
+      ...(probe === undefined ? {} : { probe }),
+    });
+    replica = new Replica(options, leader, watchers);
+    await replica.configure(options.config);
+    return replica;
+  }
+
+  /** Brings a configuration into force, if it differs from the one that is. Returns whether it did. */
+  async configure(config: NamespaceConfig | null): Promise<boolean> {
+    const { configVersion, config: current } = this.#leader.state;
+    if (configVersion > 0 && canonicalJson(current) === canonicalJson(config)) return false;
+    await this.submit({ type: 'configure', version: configVersion + 1, config });
+    return true;
+  }
+
+  /** Runs one administrative command; resolves with its committed answer. */
+  async submit(command: Command): Promise<CommandResult> {
+    const [result] = await this.#leader.submit([command]);
+    return result as CommandResult;
+  }
+
+  /** A read with the certainty of S1: true after a commit that began after this call. */
+  read(query: ReadQuery): Promise<ReadResult> {
+    return this.#leader.read(query);
+  }
+
+  status(): ReplicaStatus {
+    const { state, position } = this.#leader;
+    return {
+      position,
+      leading: true,
+      configVersion: state.configVersion,
+      config: state.config,
+      sessions: state.sessions.size,
+      held: state.holds,
+      waiting: state.waits,
+      names: state.locks.size,
+      clients: this.frontEnd.clients,
+      lastToken: state.lastToken,
+    };
+  }
+
+  /** Committed history from an index on, by replay; then ends. Throws TrimmedError below the start of the log. */
+  history(fromIndex: number): AsyncIterable<HistoryEntry> {
+    return history(this.#options.log, fromIndex);
+  }
+
+  /** Calls back for every later commit, until the returned function is called. */
+  watch(watcher: (entry: HistoryEntry) => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  /** Hands over and closes the log. */
+  async stop(): Promise<void> {
+    await this.#leader.stop();
+    this.frontEnd.setLeader(null);
+    this.frontEnd.close();
+    await this.#options.log.close();
+  }
+}
