@@ -141,7 +141,7 @@ export interface Unquarantine {
   readonly by: string;
 }
 
-/** A resource refused a token as stale: counted and recorded, changes nothing. */
+/** A resource refused a token as stale: counted and recorded, changes nothing. `session` 0: reported by somebody else. */
 export interface ReportStale {
   readonly type: 'reportStale';
   readonly session: SessionId;
@@ -275,6 +275,17 @@ export interface WaitView {
   readonly position: number;
 }
 
+export interface HolderView {
+  readonly session: SessionId;
+  readonly client: string;
+  readonly owner: string;
+  readonly purpose: string;
+  readonly token: Token;
+  readonly mode: Mode;
+  readonly heldForMs: number;
+  readonly revoking: boolean;
+}
+
 /** What ended an acquire that was granted once, or why it was refused. */
 export type Ending = RefusalCode | 'RELEASED' | 'REVOKED';
 
@@ -301,6 +312,8 @@ export type CommandResult =
       readonly message: string;
       readonly field?: string;
       readonly limit?: number;
+      /** With HELD and QUEUE_FULL: who has the lock; null while only its lock-delay runs. */
+      readonly holder?: HolderView | null;
     };
 
 /** A committed entry with the events it caused: what audit, `tail` and the checker read. */

@@ -4,7 +4,9 @@
  * Frames are never changed after they were sent: a receiver may keep them.
  */
 import type { Mode } from './config.ts';
-import type { ClientCommand, CommandResult, LockEvent, SessionId, Token } from './entry.ts';
+import type { ClientCommand, CommandResult, HolderView, LockEvent, SessionId, Token } from './entry.ts';
+
+export type { HolderView } from './entry.ts';
 
 /** Where in which log something was true. Frames of an older lineage, epoch or index are dropped (rule S2). */
 export interface Position {
@@ -40,17 +42,6 @@ export interface WaiterView {
   readonly owner: string;
   readonly mode: Mode;
   readonly waitedMs: number;
-}
-
-export interface HolderView {
-  readonly session: SessionId;
-  readonly client: string;
-  readonly owner: string;
-  readonly purpose: string;
-  readonly token: Token;
-  readonly mode: Mode;
-  readonly heldForMs: number;
-  readonly revoking: boolean;
 }
 
 /** A lock as reads show it. A free name has no holder, no waiters, no delay. */

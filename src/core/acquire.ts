@@ -2,7 +2,15 @@
  * acquire, release, cancel: what a session asks about one name. The order of the checks is the contract of README.md.
  */
 import type { NamespaceConfig } from '../api/config.ts';
-import type { Acquire, Cancel, CommandResult, LockEvent, RefusalCode, Release } from '../api/entry.ts';
+import type {
+  Acquire,
+  Cancel,
+  CommandResult,
+  HolderView,
+  LockEvent,
+  RefusalCode,
+  Release,
+} from '../api/entry.ts';
 import {
   KEY_BYTES_MAX,
   OWNER_BYTES_MAX,
@@ -24,6 +32,7 @@ import {
   lockOf,
   refuse,
 } from './transitions.ts';
+import { viewHolder } from './views.ts';
 
 type Refused = Extract<CommandResult, { type: 'refused' }>;
 
@@ -125,6 +134,7 @@ interface Refusal {
   readonly message: string;
   readonly field?: string;
   readonly limit?: number;
+  readonly holder?: HolderView | null;
 }
 
 function refusalBeforeLock(state: State, session: Session, command: Acquire): Refusal | null {
@@ -189,23 +199,27 @@ function take(state: State, record: KeyRecord, events: LockEvent[]): CommandResu
 
 function queueRefusal(state: State, config: NamespaceConfig, lock: Lock, request: Acquire): Refusal | null {
   if (request.waitMs === 0) {
-    return {
-      code: 'HELD',
-      message: lock.hold === null ? 'the lock-delay of this name runs' : 'the lock is held',
-    };
+    const message = lock.hold === null ? 'the lock-delay of this name runs' : 'the lock is held';
+    return { code: 'HELD', message, holder: holderOf(state, lock) };
   }
   const limit = config.maxWaitersPerName;
   if ((lock.queue?.size ?? 0) >= limit) {
-    return { code: 'QUEUE_FULL', message: `${limit} requests wait for this name already`, limit };
+    const message = `${limit} requests wait for this name already`;
+    return { code: 'QUEUE_FULL', message, limit, holder: holderOf(state, lock) };
   }
   if (state.waits >= config.waiters) {
     return {
       code: 'QUEUE_FULL',
       message: `${config.waiters} requests wait in this namespace already`,
       limit: config.waiters,
+      holder: holderOf(state, lock),
     };
   }
   return null;
+}
+
+function holderOf(state: State, lock: Lock): HolderView | null {
+  return lock.hold === null ? null : viewHolder(state, lock.hold);
 }
 
 function refuseNow(record: KeyRecord, refusal: Refusal, events: LockEvent[]): CommandResult {

@@ -112,9 +112,9 @@ export function unquarantine(state: State, command: Unquarantine, events: LockEv
 }
 
 export function reportStale(state: State, command: ReportStale, events: LockEvent[]): CommandResult {
-  const session = actingSession(state, command.session, null);
-  if ('type' in session) return session;
-  const { name, token, resource } = command;
-  events.push({ type: 'fencingRejected', name, session: session.id, token, resource });
+  const { session, name, token, resource } = command;
+  const acting = session === 0 ? null : actingSession(state, session, null);
+  if (acting !== null && 'type' in acting) return acting;
+  events.push({ type: 'fencingRejected', name, session, token, resource });
   return DONE;
 }

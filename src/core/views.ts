@@ -52,7 +52,7 @@ function view(state: State, lock: Lock): LockView {
   };
 }
 
-function viewHolder(state: State, hold: Hold): HolderView {
+export function viewHolder(state: State, hold: Hold): HolderView {
   const { session, request } = hold.record;
   return {
     session: session.id,

@@ -124,6 +124,11 @@ export class Leader {
     return this.#state;
   }
 
+  /** Bytes in the log since the last snapshot, and of that snapshot. */
+  get sizes(): { readonly logBytes: number; readonly snapshotBytes: number } {
+    return this.#snapshots.sizes;
+  }
+
   /** Takes a frame of a front end. Answers come over `link`, later. */
   receive(link: FrontEndLink, frame: RelayFrame): void {
     const now = this.#nowMs();

@@ -7,6 +7,7 @@ import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
 import type { Position, ReadQuery, ReadResult } from '../api/wire.ts';
 import { canonicalJson, type FaultProbe } from '../core/index.ts';
 import type { LockLog } from '../log/port.ts';
+import type { ServerGauges } from '../platform/metrics.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { FrontEnd } from './front-end.ts';
 import { type CommitStats, Leader, type StopReason } from './leader.ts';
@@ -121,6 +122,24 @@ export class Replica {
       names: state.locks.size,
       clients: this.frontEnd.clients,
       lastToken: state.lastToken,
+    };
+  }
+
+  /** Figures for /metrics. The longest queue costs a pass over the names while anybody waits. */
+  gauges(): ServerGauges {
+    const { state } = this.#leader;
+    let longestQueue = 0;
+    if (state.waits > 0) {
+      for (const { queue } of state.locks.values()) longestQueue = Math.max(longestQueue, queue?.size ?? 0);
+    }
+    const { logBytes, snapshotBytes } = this.#leader.sizes;
+    return {
+      sessions: state.sessions.size,
+      heldLocks: state.holds,
+      waiters: state.waits,
+      longestQueue,
+      logBytes,
+      snapshotBytes,
     };
   }
 

@@ -39,6 +39,10 @@ export class Snapshots {
     this.#logBytes += bytes;
   }
 
+  get sizes(): { readonly logBytes: number; readonly snapshotBytes: number } {
+    return { logBytes: this.#logBytes, snapshotBytes: this.#lastBytes };
+  }
+
   get isDue(): boolean {
     return !this.#isWriting && this.#logBytes >= Math.max(this.#dueBytes, 2 * this.#lastBytes);
   }

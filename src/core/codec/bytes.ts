@@ -2,13 +2,13 @@
  * Writing and reading bytes: the primitives of every stored format. Deterministic by construction (rule L6): one way to
  * write each value, no floating point, no map order. Reading is strict: malformed input throws, it never yields a guess.
  */
-import { Buffer } from 'node:buffer';
+import { Buffer, isUtf8 } from 'node:buffer';
 
 const INITIAL_BYTES = 64 * 1024;
 
 export class FormatError extends Error {
-  constructor(message: string) {
-    super(message);
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
     this.name = 'FormatError';
   }
 }
@@ -125,6 +125,7 @@ export class ByteReader {
       const byte = this.byte();
       value += (byte & 127) * scale;
       if (byte < 128) {
+        if (byte === 0 && i > 0) throw new FormatError('a number is written longer than it needs to be');
         if (!Number.isSafeInteger(value)) throw new FormatError('a number is over 2^53');
         return value;
       }
@@ -144,6 +145,9 @@ export class ByteReader {
     const end = this.#at + length;
     if (end > this.#bytes.length) throw new FormatError('a text runs over the end');
     const value = this.#bytes.toString('utf8', this.#at, end);
+    // Node puts U+FFFD in the place of what is not UTF-8; a text may also have one of its own.
+    if (value.includes('\ufffd') && !isUtf8(this.#bytes.subarray(this.#at, end)))
+      throw new FormatError('a text is not UTF-8');
     this.#at = end;
     return value;
   }

@@ -2,7 +2,7 @@
  * Commands as bytes: a tag, then the fields in the order written here. Tags and field order are format version 1 and never
  * change; a new field means a new tag (rule L6).
  */
-import { MODES, type Mode } from '../../api/config.ts';
+import { MODES, type Mode, type NamespaceConfig } from '../../api/config.ts';
 import type { Command, Identity } from '../../api/entry.ts';
 import { unreachable } from '../assert.ts';
 import { type ByteReader, type ByteWriter, FormatError } from './bytes.ts';
@@ -33,7 +33,7 @@ export function writeCommand(to: ByteWriter, command: Command): void {
       to.uint(command.attach);
       to.string(command.key);
       to.string(command.name);
-      to.byte(MODES.indexOf(command.mode));
+      writeMode(to, command.mode);
       to.uint(command.permits);
       to.bool(command.reentrant);
       to.string(command.owner);
@@ -224,7 +224,7 @@ function readSessionCommand(from: ByteReader, tag: number): Command {
 function readAdminCommand(from: ByteReader, tag: number): Command {
   switch (tag) {
     case TAGS.configure:
-      return { type: 'configure', version: from.uint(), config: JSON.parse(from.string()) };
+      return { type: 'configure', version: from.uint(), config: readConfig(from) };
     case TAGS.break:
       return {
         type: 'break',
@@ -253,6 +253,25 @@ function readAdminCommand(from: ByteReader, tag: number): Command {
     default:
       throw new FormatError(`unknown command tag ${tag}`);
   }
+}
+
+/** Only JSON as `canonicalJson` writes it, so that an entry read back is written again as the same bytes. */
+function readConfig(from: ByteReader): NamespaceConfig | null {
+  const text = from.string();
+  let value: NamespaceConfig | null;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new FormatError('a configuration is not JSON', { cause: error });
+  }
+  if (canonicalJson(value) !== text) throw new FormatError('a configuration is not in canonical form');
+  return value;
+}
+
+function writeMode(to: ByteWriter, mode: Mode): void {
+  const place = MODES.indexOf(mode);
+  if (place === -1) throw new FormatError(`unknown mode ${mode}`);
+  to.byte(place);
 }
 
 function readMode(from: ByteReader): Mode {

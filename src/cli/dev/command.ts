@@ -1,0 +1,123 @@
+/**
+ * The `dev` sub-command: flags, what is printed, signals.
+ */
+import { Command, InvalidArgumentError } from 'commander';
+import { formatFindings } from '../../platform/manifests/format.ts';
+import { createSystemRuntime, type LogLevel } from '../../platform/system-runtime.ts';
+import { type DevServer, ManifestsInvalid, type ReloadReport, startDev } from './dev-server.ts';
+
+const DEFAULT_PORT = 7070;
+const EXIT_USAGE = 125;
+const EXIT_UNAVAILABLE = 123;
+
+interface DevFlags {
+  readonly filename: readonly string[];
+  readonly port: number;
+  readonly data: string;
+  readonly logLevel: LogLevel;
+}
+
+export function devCommand(): Command {
+  return new Command('dev')
+    .description('Serve the lock API on localhost from one process, configured by LockNamespace manifests.')
+    .requiredOption('-f, --filename <path>', 'manifest file or folder; may be repeated', collect, [])
+    .option('-p, --port <number>', 'port on 127.0.0.1 (0 = any free one)', parsePort, DEFAULT_PORT)
+    .option('-d, --data <folder>', 'where grants are kept; delete it to start from nothing', '.leasehold')
+    .option('--log-level <level>', 'debug, info, warn, error or silent', 'warn')
+    .addHelpText('after', HELP)
+    .action(runDev);
+}
+
+const HELP = `
+Every LockNamespace in the manifests is served under its name as alias: lock "merchant-1" of
+the LockNamespace "payouts" is payouts/merchant-1, in a URL payouts%2Fmerchant-1.
+Edit a manifest and it is reloaded; an invalid one is refused and the old one stays in force.
+Grants survive the end of the process, also kill -9.
+
+Examples:
+  leasehold dev -f config/samples
+  leasehold dev -f locks.yaml --port 0 --data /tmp/locks
+`;
+
+async function runDev(flags: DevFlags): Promise<void> {
+  let server: DevServer | null = null;
+  let isStopping = false;
+  const stop = async (code: number): Promise<void> => {
+    if (isStopping) return;
+    isStopping = true;
+    await server?.stop();
+    process.exit(code);
+  };
+  try {
+    server = await startDev({
+      runtime: createSystemRuntime({ logLevel: flags.logLevel }),
+      manifests: flags.filename,
+      dataFolder: flags.data,
+      port: flags.port,
+      onReload: printReload,
+      onFatal: (message) => {
+        console.error(message);
+        process.exit(EXIT_UNAVAILABLE);
+      },
+    });
+  } catch (error) {
+    fail(error);
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop(0));
+  printStart(server, flags);
+}
+
+function fail(error: unknown): never {
+  if (error instanceof ManifestsInvalid) {
+    console.error(formatFindings(error.errors));
+    console.error(`\n${error.errors.length} problem(s); nothing is served until they are mended.`);
+    process.exit(EXIT_USAGE);
+  }
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exit(EXIT_UNAVAILABLE);
+}
+
+function printStart(server: DevServer, { data }: DevFlags): void {
+  if (server.notices.length > 0) console.log(formatFindings(server.notices));
+  const namespaces = server.namespaces();
+  const first = namespaces[0]?.alias ?? 'locks';
+  console.log(
+    `Leasehold serves the lock API on ${server.url}   (data: ${data}, API: ${server.url}/v1/openapi.json)\n`,
+  );
+  for (const { alias, config, replica } of namespaces) {
+    const { held } = replica.status();
+    const notes = `${config.safetyClass}, ttl ${config.ttlMs / 1000} s, ${held} held`;
+    console.log(`  ${alias}   (LockNamespace ${config.namespace}/${config.name}: ${notes})`);
+  }
+  console.log('\nOne replica each, whatever the manifests say; no SafetyApproval is needed here.');
+  console.log(`
+Try it:
+  curl -s -X POST ${server.url}/v1/locks/${first}%2Fmerchant-1/acquire -d '{"client":"me","ttl_s":60}'
+  curl -s ${server.url}/v1/locks/${first}%2Fmerchant-1
+  curl -s "${server.url}/v1/locks?prefix=${first}/"
+`);
+}
+
+function printReload(report: ReloadReport): void {
+  if (report.kind === 'refused') {
+    console.error(formatFindings(report.errors));
+    console.error('The manifests changed but are not valid; what was in force stays in force.');
+    return;
+  }
+  const { added, changed, removed } = report;
+  console.log(
+    `Manifests reloaded: added [${added.join(', ')}], changed [${changed.join(', ')}], removed [${removed.join(', ')}].`,
+  );
+}
+
+function collect(value: string, previous: readonly string[]): readonly string[] {
+  return [...previous, value];
+}
+
+function parsePort(value: string): number {
+  const port = Number(value);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new InvalidArgumentError('a port is a number from 0 to 65535');
+  }
+  return port;
+}

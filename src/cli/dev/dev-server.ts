@@ -1,0 +1,184 @@
+/**
+ * `leasehold dev`: everything in one process. Each LockNamespace of the manifests is a group of one replica on an embedded
+ * log; one sidecar over all of them serves the HTTP API. The parts are those that run apart in a cluster.
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ManifestError, ManifestNotice } from '../../platform/manifests/format.ts';
+import { type LoadResult, loadManifests } from '../../platform/manifests/load.ts';
+import { watchManifests } from '../../platform/manifests/watch.ts';
+import { createMetrics, type Metrics } from '../../platform/metrics.ts';
+import type { Runtime } from '../../platform/runtime.ts';
+import type { StopReason } from '../../server/leader.ts';
+import { createHttpApi, listenHttp } from '../../sidecar/http/index.ts';
+import { Sidecar } from '../../sidecar/sidecar.ts';
+import { FileStateStore } from '../../sidecar/state-file.ts';
+import { DevNamespace } from './namespace.ts';
+
+export interface DevOptions {
+  readonly runtime: Runtime;
+  /** Files and folders with LockNamespace manifests. */
+  readonly manifests: readonly string[];
+  readonly dataFolder: string;
+  /** 0 = any free port. */
+  readonly port: number;
+  readonly onReload?: (report: ReloadReport) => void;
+  /** A namespace's lock server has given up; the process should end. */
+  readonly onFatal: (message: string) => void;
+}
+
+export type ReloadReport =
+  | {
+      readonly kind: 'applied';
+      readonly added: readonly string[];
+      readonly changed: readonly string[];
+      readonly removed: readonly string[];
+    }
+  | { readonly kind: 'refused'; readonly errors: readonly ManifestError[] };
+
+export class ManifestsInvalid extends Error {
+  readonly errors: readonly ManifestError[];
+  constructor(errors: readonly ManifestError[]) {
+    super('the manifests are not valid');
+    this.name = 'ManifestsInvalid';
+    this.errors = errors;
+  }
+}
+
+export interface DevServer {
+  readonly url: string;
+  readonly metrics: Metrics;
+  readonly notices: readonly ManifestNotice[];
+  namespaces(): readonly DevNamespace[];
+  stop(): Promise<void>;
+}
+
+/** Starts everything. Rejects with ManifestsInvalid, or with a message for people (port taken, data in use). */
+export async function startDev(options: DevOptions): Promise<DevServer> {
+  const loaded = await loadManifests({ paths: options.manifests });
+  if (!loaded.ok) throw new ManifestsInvalid(loaded.errors);
+  const namespaces = new DevNamespaces(options);
+  await namespaces.apply(loaded);
+  namespaces.sidecar.restore();
+  const api = createHttpApi({
+    service: namespaces.sidecar,
+    runtime: options.runtime,
+    metrics: namespaces.metrics,
+    health: true,
+  });
+  const server = await listenHttp({
+    listener: api.listener,
+    port: options.port,
+    portSetting: '--port',
+    logger: options.runtime.logger,
+  }).catch(async (error: unknown) => {
+    await namespaces.stop();
+    throw error;
+  });
+  const watch = watchManifests({
+    paths: options.manifests,
+    loaded,
+    onChange: (result) => void namespaces.reload(result),
+  });
+  return {
+    url: server.url,
+    metrics: namespaces.metrics,
+    notices: loaded.notices,
+    namespaces: () => namespaces.all(),
+    stop: async () => {
+      watch.close();
+      api.beginStop();
+      await server.close();
+      await namespaces.stop();
+    },
+  };
+}
+
+class DevNamespaces {
+  readonly metrics = createMetrics({ processMetrics: true });
+  readonly sidecar: Sidecar;
+  readonly #options: DevOptions;
+  readonly #store: FileStateStore;
+  readonly #served = new Map<string, DevNamespace>();
+  /** Reloads one after the other. */
+  #last: Promise<void> = Promise.resolve();
+  #isStopping = false;
+
+  constructor(options: DevOptions) {
+    this.#options = options;
+    mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 });
+    this.#store = new FileStateStore(join(options.dataFolder, 'sidecar.jsonl'));
+    this.sidecar = new Sidecar({ runtime: options.runtime, store: this.#store });
+  }
+
+  all(): readonly DevNamespace[] {
+    return [...this.#served.values()];
+  }
+
+  /** An invalid set changes nothing: what was served goes on, and the report says why (issue of a half-saved file). */
+  reload(result: LoadResult): Promise<void> {
+    this.#last = this.#last.then(async () => {
+      if (this.#isStopping) return;
+      if (!result.ok) {
+        this.#options.onReload?.({ kind: 'refused', errors: result.errors });
+        return;
+      }
+      this.#options.onReload?.(await this.apply(result));
+    });
+    return this.#last;
+  }
+
+  async apply(
+    result: Extract<LoadResult, { ok: true }>,
+  ): Promise<Extract<ReloadReport, { kind: 'applied' }>> {
+    const wanted = new Map(
+      result.namespaces.map(({ lockNamespace }) => [lockNamespace.metadata.name, lockNamespace]),
+    );
+    const report = {
+      kind: 'applied' as const,
+      added: [] as string[],
+      changed: [] as string[],
+      removed: [] as string[],
+    };
+    for (const [alias, served] of this.#served) {
+      if (wanted.get(alias)?.metadata.namespace === served.config.namespace) continue;
+      await this.#remove(served);
+      report.removed.push(alias);
+    }
+    for (const [alias, lockNamespace] of wanted) {
+      const served = this.#served.get(alias);
+      if (served === undefined) {
+        this.#served.set(alias, await DevNamespace.start(lockNamespace, this.#context()));
+        report.added.push(alias);
+      } else if (await served.reconfigure(lockNamespace)) {
+        report.changed.push(alias);
+      }
+    }
+    return report;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await this.#last;
+    this.sidecar.stop();
+    for (const served of this.#served.values()) await served.stop();
+    this.#store.close();
+  }
+
+  /** The namespace is gone: its grants are revoked in its log, and told lost here. */
+  async #remove(served: DevNamespace): Promise<void> {
+    this.#served.delete(served.alias);
+    await served.replica.configure(null);
+    this.sidecar.removeNamespace(served.alias);
+    await served.stop();
+  }
+
+  #context() {
+    const { runtime, dataFolder, onFatal } = this.#options;
+    const onStopped = (alias: string, reason: StopReason): void => {
+      const why = reason.kind === 'deposed' ? 'another process has taken its log over' : String(reason.error);
+      onFatal(`the lock server of ${alias} has stopped: ${why}`);
+    };
+    return { runtime, dataFolder, metrics: this.metrics, sidecar: this.sidecar, onStopped };
+  }
+}

@@ -1,0 +1,244 @@
+/** Histories that keep every promise: the checker must accept them. */
+import { expect, it } from 'vitest';
+import {
+  begun,
+  broken,
+  cancelled,
+  configured,
+  delayed,
+  ended,
+  ending,
+  expired,
+  granted,
+  grantedFromQueue,
+  History,
+  opened,
+  quarantined,
+  queued,
+  refused,
+  released,
+  revoked,
+  revoking,
+  tookOver,
+  under,
+} from './history.fixture.ts';
+import type { Verdict } from './verdict.ts';
+
+function expectAccepted(verdict: Verdict): void {
+  expect(verdict.violations).toEqual([]);
+  expect(verdict.ok).toBe(true);
+}
+
+const rest = { quiet: true, clientsGone: true };
+
+it('accepts hold and release, one after the other', () => {
+  const history = begun();
+  for (let token = 1_001; token < 1_010; token++) {
+    history.entry(granted(token, 1 + (token % 4))).pass(100);
+    history.entry(released(token, 1 + (token % 4)));
+  }
+  const verdict = history.check(under({}), { quiet: true });
+  expectAccepted(verdict);
+  expect(verdict.counts).toMatchObject({ grants: 9, sessions: 4, takeOvers: 1, entries: 19, violations: 0 });
+});
+
+it('accepts a queue that is served in order, with one that leaves from the middle', () => {
+  expectAccepted(
+    begun()
+      .entry(granted(1_001, 1), queued('q2', 2, 1), queued('q3', 3, 2), queued('q4', 4, 3))
+      .pass(500)
+      .entry(cancelled('q3', 3))
+      .entry(released(1_001, 1), grantedFromQueue(1_002, 2, 'q2', 500))
+      .pass(100)
+      .entry(released(1_002, 2), grantedFromQueue(1_003, 4, 'q4', 600))
+      .entry(released(1_003, 4))
+      .check(under({}), { quiet: true }),
+  );
+});
+
+it('accepts an expiry with lock-delay, and the grant right at its end', () => {
+  expectAccepted(
+    begun()
+      .entry(granted(1_001, 1), queued('q2', 2, 1))
+      .pass(15_000)
+      .entry(ending(1), expired(1_001, 1), delayed(20_000), ended(1))
+      .pass(5_000)
+      .entry(grantedFromQueue(1_002, 2, 'q2', 20_000))
+      .check(under({ lockDelayMs: 5_000 })),
+  );
+});
+
+it('accepts a clean close of everything', () => {
+  expectAccepted(
+    new History()
+      .entry(tookOver(1, 1_000), configured(1), opened(1), opened(2))
+      .entry(granted(1_001, 1), granted(1_002, 1, 'b'), queued('q2', 2, 1))
+      .pass(100)
+      .entry(
+        ending(1, 'closed'),
+        released(1_001, 1, 'a', { cause: 'close' }),
+        grantedFromQueue(1_003, 2, 'q2', 100),
+        released(1_002, 1, 'b', { cause: 'close' }),
+        ended(1),
+      )
+      .entry(ending(2, 'closed'), released(1_003, 2, 'a', { cause: 'close' }), ended(2))
+      .check(under({ lockDelayMs: 5_000 }), rest),
+  );
+});
+
+it('accepts a revoke that runs out, one that is given up, and a break at once', () => {
+  expectAccepted(
+    begun()
+      .entry(granted(1_001, 1))
+      .entry(broken(1_001, 1, false), revoking(1_001, 1, 15_000))
+      .pass(15_000)
+      .entry(revoked(1_001, 1), delayed(16_000))
+      .pass(1_000)
+      .entry(granted(1_002, 2))
+      .entry(broken(1_002, 2, false), revoking(1_002, 2, 31_000))
+      .pass(2_000)
+      .entry(released(1_002, 2), delayed(19_000))
+      .pass(1_000)
+      .entry(granted(1_003, 3), queued('q4', 4, 1))
+      .pass(100)
+      .entry(broken(1_003, 3, true), revoked(1_003, 3, true), grantedFromQueue(1_004, 4, 'q4', 100))
+      .check(under({ lockDelayMs: 1_000 })),
+  );
+});
+
+it('accepts wait limits, refusals and quarantine', () => {
+  expectAccepted(
+    begun()
+      .entry(granted(1_001, 1), queued('q2', 2, 1, { waitUntil: 5_000 }), queued('q3', 3, 2))
+      .entry(refused('h4', 4, { code: 'HELD', fromQueue: false }))
+      .pass(5_000)
+      .entry(refused('q2', 2))
+      .entry(quarantined, refused('q3', 3, { code: 'QUARANTINED' }))
+      .entry(released(1_001, 1))
+      .entry(refused('r4', 4, { code: 'QUARANTINED', fromQueue: false }))
+      .entry({ type: 'unquarantined', name: 'a', by: 'operator' })
+      .entry(granted(1_002, 4))
+      .check(under({}), { quiet: true }),
+  );
+});
+
+it('accepts leader changes that keep sessions, holds and rising tokens', () => {
+  const history = begun().entry(granted(1_001, 1), queued('q2', 2, 1));
+  history.standStill(3_000).epoch = 2;
+  history
+    .entry(tookOver(2, 5_000))
+    .pass(200)
+    .entry(released(1_001, 1), grantedFromQueue(5_001, 2, 'q2', 3_200));
+  history.run({ type: 'epochLed', lineage: history.lineage, epoch: 2, server: 'two' });
+  history.run({ type: 'epochLed', lineage: history.lineage, epoch: 2, server: 'two' });
+  expectAccepted(history.check(under({})));
+});
+
+it('accepts a declared new lineage, which ends all sessions and goes on with higher tokens', () => {
+  const history = begun().entry(granted(1_001, 1), queued('q2', 2, 1));
+  history.run({ type: 'newLineage', lineage: 'lineage-2' });
+  Object.assign(history, { lineage: 'lineage-2', epoch: 1, index: 0, at: 0 });
+  history
+    .entry(tookOver(1, 2 ** 46), configured(1), opened(1))
+    .entry(granted(2 ** 46 + 1, 1))
+    .entry(released(2 ** 46 + 1, 1))
+    .entry(ending(1, 'closed'), ended(1));
+  expectAccepted(history.check(under({}), rest));
+});
+
+it('accepts client records that fit, given before or after what they speak of', () => {
+  const at = { session: 1, name: 'a', token: 1_001 };
+  const records = [
+    { type: 'keepaliveAcknowledged', session: 1, sentAt: 3_000, ttlMs: 15_000 },
+    { type: 'grantReported', ...at, key: 'key-1001', at: 20 },
+    { type: 'heldInterval', ...at, from: 20, to: 15_000 },
+    { type: 'lost', ...at, at: 15_000 },
+    { type: 'clientStopped', session: 1, at: 16_000 },
+  ] as const;
+  const write = (history: History): History =>
+    history
+      .entry(granted(1_001, 1), queued('q2', 2, 1))
+      .pass(18_000)
+      .entry(ending(1), expired(1_001, 1), ended(1), grantedFromQueue(1_002, 2, 'q2', 18_000))
+      .pass(30_000);
+  expectAccepted(
+    write(begun())
+      .client(...records)
+      .check(under({})),
+  );
+  const early = new History().client(...records);
+  early.entry(tookOver(1, 1_000), configured(1), opened(1), opened(2));
+  expectAccepted(write(early).check(under({})));
+});
+
+it('accepts a loss that nobody could be told of: stopped clients, and grants given up', () => {
+  const at = { session: 1, name: 'a', token: 1_001 };
+  const write = (): History =>
+    begun()
+      .entry(granted(1_001, 1))
+      .client({ type: 'grantReported', ...at, key: 'key-1001', at: 10 })
+      .pass(15_000)
+      .entry(ending(1), expired(1_001, 1), ended(1))
+      .pass(40_000);
+  expectAccepted(write().client({ type: 'clientStopped', session: 1, at: 100 }).check());
+  expectAccepted(
+    write()
+      .client({ type: 'gaveUp', ...at, at: 14_000 })
+      .check(),
+  );
+  expectAccepted(
+    write()
+      .client({ type: 'clientStopped', session: 1, at: 100 })
+      .client({ type: 'clientResumed', session: 1, at: 30_000 })
+      .client({ type: 'lost', ...at, at: 30_005 })
+      .check(),
+  );
+});
+
+it('accepts late ends after a time without commits, and for declared pauses and leader changes', () => {
+  const still = begun().entry(granted(1_001, 1), queued('q2', 2, 1, { waitUntil: 5_000 }));
+  still.standStill(40_000).entry(refused('q2', 2), ending(1), expired(1_001, 1), ended(1));
+  expectAccepted(still.check());
+
+  const paused = begun().entry(granted(1_001, 1)).client({ type: 'clientStopped', session: 1, at: 0 });
+  paused.run({ type: 'pause', from: 2_000, to: 6_000, extraMs: 5_000, reason: 'stall' });
+  paused.pass(24_900).entry(ending(1), expired(1_001, 1), ended(1));
+  expectAccepted(paused.check());
+
+  const changed = begun().entry(granted(1_001, 1)).client({ type: 'clientStopped', session: 1, at: 0 });
+  changed.pass(10_000).epoch = 2;
+  changed.entry(tookOver(2, 5_000)).pass(36_000).entry(ending(1), expired(1_001, 1), ended(1));
+  expectAccepted(changed.check());
+});
+
+it('accepts a confirmed release, a confirmed cancel, and a cancel of a key that never came', () => {
+  expectAccepted(
+    begun()
+      .entry(granted(1_001, 1), queued('q2', 2, 1))
+      .pass(100)
+      .entry(released(1_001, 1), grantedFromQueue(1_002, 2, 'q2', 100))
+      .client({ type: 'releaseConfirmed', session: 1, name: 'a', token: 1_001, at: 110 })
+      .entry(cancelled('q2', 2, 1_002))
+      .client({ type: 'cancelConfirmed', session: 2, key: 'q2', at: 120 })
+      .client({ type: 'cancelConfirmed', session: 3, key: 'never', at: 120 })
+      .check(),
+  );
+});
+
+it('keeps its memory bounded: names that are free, old requests and old sessions are forgotten', () => {
+  const history = begun();
+  for (let token = 1_001; token < 3_000; token++) {
+    history.entry(granted(token, 1, `name-${token}`), released(token, 1, `name-${token}`));
+  }
+  history.client({
+    type: 'grantReported',
+    session: 1,
+    key: 'key-1001',
+    name: 'name-1001',
+    token: 1_001,
+    at: 5,
+  });
+  const verdict = history.check({ rememberedRequests: 100 });
+  expectAccepted(verdict);
+  expect(verdict.counts).toMatchObject({ unjudgedRecords: 1, clientRecords: 1, grants: 1_999 });
+});

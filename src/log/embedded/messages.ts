@@ -1,0 +1,88 @@
+/**
+ * What goes between a log handle and its worker thread. Requests are answered in the order in which they were sent. Byte arrays are
+ * moved, not copied, where the sender has no more use for them. Errors lose their class on the way, so it travels as `kind`.
+ */
+import { LogClosedError, LogFormatError, LogInUseError, LogUnavailableError } from '../errors.ts';
+import { CorruptLogError, DeposedError, TrimmedError } from '../port.ts';
+import type { StoreArguments, StoreMethod, StoreReply } from '../store.ts';
+import { sqliteCode } from './database.ts';
+
+/** What the worker is started with. */
+export interface WorkerOptions {
+  readonly directory: string;
+  readonly mode: 'write' | 'readOnly';
+  /** Used only when the log is made. */
+  readonly lineage: string;
+  readonly databaseBytesMax: number | undefined;
+  readonly freeBytesKept: number | undefined;
+}
+
+export type StoreRequest = {
+  [M in StoreMethod]: { readonly id: number; readonly method: M; readonly args: StoreArguments<M> };
+}[StoreMethod];
+
+export interface CloseRequest {
+  readonly id: number;
+  readonly method: 'close';
+}
+
+export type WorkerRequest = StoreRequest | CloseRequest;
+
+/** The first message of a worker is `opened` or a `failed` with id 0. */
+export type WorkerMessage =
+  | { readonly type: 'opened'; readonly lineage: string }
+  | { readonly type: 'done'; readonly id: number; readonly value: StoreReply<StoreMethod> }
+  | { readonly type: 'failed'; readonly id: number; readonly error: WireError };
+
+export type WireError =
+  | {
+      readonly kind: 'range' | 'corrupt' | 'deposed' | 'unavailable' | 'format' | 'closed' | 'bug';
+      readonly message: string;
+    }
+  | { readonly kind: 'trimmed'; readonly below: number }
+  | { readonly kind: 'inUse'; readonly directory: string; readonly pid: number | undefined };
+
+/**
+ * SQLite's primary result codes that come from the state of the machine: BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN.
+ * After them a step may have happened or not, and may succeed later. All other codes are damage or bugs.
+ */
+const UNAVAILABLE_CODES: ReadonlySet<number> = new Set([5, 6, 7, 8, 9, 10, 13, 14]);
+
+export function encodeError(error: unknown): WireError {
+  if (error instanceof DeposedError) return { kind: 'deposed', message: error.message };
+  if (error instanceof TrimmedError) return { kind: 'trimmed', below: error.below };
+  if (error instanceof LogInUseError) return { kind: 'inUse', directory: error.directory, pid: error.pid };
+  if (error instanceof RangeError) return { kind: 'range', message: error.message };
+  if (error instanceof CorruptLogError) return { kind: 'corrupt', message: error.message };
+  if (error instanceof LogFormatError) return { kind: 'format', message: error.message };
+  if (error instanceof LogClosedError) return { kind: 'closed', message: error.message };
+  const code = sqliteCode(error);
+  if (code !== undefined && UNAVAILABLE_CODES.has(code)) {
+    const text = error instanceof Error ? error.message : String(error);
+    return { kind: 'unavailable', message: `the log's storage failed: ${text} (SQLite ${code})` };
+  }
+  return { kind: 'bug', message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+}
+
+export function decodeError(error: WireError): Error {
+  switch (error.kind) {
+    case 'range':
+      return new RangeError(error.message);
+    case 'corrupt':
+      return new CorruptLogError(error.message);
+    case 'unavailable':
+      return new LogUnavailableError(error.message);
+    case 'format':
+      return new LogFormatError(error.message);
+    case 'closed':
+      return new LogClosedError(error.message);
+    case 'bug':
+      return new Error(`the log failed in a way it should not: ${error.message}`);
+    case 'deposed':
+      return Object.assign(new DeposedError(''), { message: error.message });
+    case 'trimmed':
+      return new TrimmedError(error.below);
+    case 'inUse':
+      return new LogInUseError(error.directory, { pid: error.pid });
+  }
+}

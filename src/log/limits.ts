@@ -1,0 +1,18 @@
+/** Bounds of the log's engines. What the namespace's limits bound (commands per entry, locks) is in src/api/limits.ts. */
+
+/** An entry beyond this is a bug of its maker: the leader closes entries at 512 KiB. */
+export const STORED_ENTRY_BYTES_MAX = 1024 * 1024;
+/** Snapshots are cut into chunks of 128 KiB (rule L5); this is where an engine refuses. */
+export const CHUNK_BYTES_MAX = 1024 * 1024;
+export const SNAPSHOT_CHUNKS_MAX = 65_536;
+/** Snapshots that stay (rule L3): the newest, and one to fall back on. */
+export const SNAPSHOTS_KEPT = 2;
+
+/** One step of reading or deleting: small enough that an append waits a few milliseconds behind it, not seconds. */
+export const PAGE_ENTRIES_MAX = 256;
+export const PAGE_BYTES_MAX = 4 * 1024 * 1024;
+
+/** A call whose outcome is unknown is repeated so often before its caller is told; together about 300 ms of waiting. */
+export const CALL_TRIES = 5;
+export const RETRY_DELAY_MS_MIN = 20;
+export const RETRY_DELAY_MS_MAX = 1_000;

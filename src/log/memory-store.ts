@@ -1,0 +1,185 @@
+/**
+ * The durable part of the memory engine: it outlives the handles on it, as a disk outlives the processes that use it. The simulator
+ * keeps one per group and opens a new MemoryLog on it after each simulated crash. Nothing is copied: what is handed in must not be
+ * changed afterwards.
+ */
+import { ok as assert } from 'node:assert';
+import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT } from './limits.ts';
+import {
+  type AppendOutcome,
+  CorruptLogError,
+  type Leadership,
+  type LogPosition,
+  type SnapshotManifest,
+  type StoredEntry,
+  TrimmedError,
+} from './port.ts';
+import {
+  checkChain,
+  checkNewChunk,
+  checkPageEnd,
+  checkSnapshotPlace,
+  EMPTY_HEAD,
+  hashOf,
+  judgeAppend,
+  requireLeader,
+  type WriteState,
+} from './rules.ts';
+import type { LogStore } from './store.ts';
+
+interface StoredSnapshot {
+  readonly id: string;
+  readonly chunks: Uint8Array[];
+  readonly hashes: string[];
+  /** Set by the commit. */
+  manifest: SnapshotManifest | undefined;
+}
+
+export class MemoryStore implements LogStore {
+  readonly lineage: string;
+  #epoch = 0;
+  #fence = '';
+  #head = EMPTY_HEAD;
+  readonly #entries: StoredEntry[] = [];
+  #firstIndex = 1;
+  #firstPrevious = '';
+  #retainedBytes = 0;
+  /** Oldest first; at most one open one. */
+  #snapshots: StoredSnapshot[] = [];
+  #serial = 0;
+
+  /** `lineage`: a random id, new for every life of a log (rule M3). */
+  constructor(lineage: string) {
+    assert(lineage !== '', 'a log has a lineage');
+    this.lineage = lineage;
+  }
+
+  campaign(serverId: string): Leadership {
+    this.#epoch += 1;
+    this.#fence = `${this.lineage}/${this.#epoch}`;
+    this.#snapshots = this.#snapshots.filter((snapshot) => snapshot.manifest !== undefined);
+    return { serverId, epoch: this.#epoch, fence: this.#fence };
+  }
+
+  /** The leader loses its leadership and nobody gains it, as when its etcd lease runs out. */
+  depose(): void {
+    this.#fence = '';
+  }
+
+  /** 1, 2, 3, ...: for ids where nothing is random. */
+  takeSerial(): number {
+    this.#serial += 1;
+    return this.#serial;
+  }
+
+  append(leadership: Leadership, entry: StoredEntry): AppendOutcome {
+    const verdict = judgeAppend(this.#state(), leadership, entry);
+    if (verdict === 'deposed') return 'deposed';
+    if (verdict === 'repeat') return 'committed';
+    assert(this.#firstIndex + this.#entries.length === entry.index, 'entries are consecutive');
+    assert(entry.hash !== '', 'an entry has a hash');
+    this.#entries.push(entry);
+    this.#head = { index: entry.index, hash: entry.hash };
+    this.#retainedBytes += entry.bytes.byteLength;
+    return 'committed';
+  }
+
+  head(): LogPosition {
+    return this.#head;
+  }
+
+  readPage(fromIndex: number): readonly StoredEntry[] {
+    if (fromIndex < this.#firstIndex) throw new TrimmedError(this.#firstIndex - 1);
+    const offset = fromIndex - this.#firstIndex;
+    const page: StoredEntry[] = [];
+    let bytes = 0;
+    for (const entry of this.#entries.slice(offset, offset + PAGE_ENTRIES_MAX)) {
+      bytes += entry.bytes.byteLength;
+      if (page.length > 0 && bytes > PAGE_BYTES_MAX) break;
+      page.push(entry);
+    }
+    const before = offset === 0 ? this.#firstPrevious : this.#entries[offset - 1]?.hash;
+    checkChain(page, fromIndex, before ?? '');
+    checkPageEnd(page, fromIndex, this.#head);
+    return page;
+  }
+
+  retainedBytes(): number {
+    return this.#retainedBytes;
+  }
+
+  openSnapshot(leadership: Leadership, id: string): void {
+    requireLeader(this.#state(), leadership, 'open a snapshot');
+    const open = this.#snapshots.find((snapshot) => snapshot.manifest === undefined);
+    if (open?.id === id) return;
+    assert(!this.#snapshots.some((snapshot) => snapshot.id === id), 'a snapshot id is used once');
+    this.#snapshots = this.#snapshots.filter((snapshot) => snapshot !== open);
+    this.#snapshots.push({ id, chunks: [], hashes: [], manifest: undefined });
+  }
+
+  writeChunk(leadership: Leadership, id: string, number: number, chunk: Uint8Array): void {
+    requireLeader(this.#state(), leadership, 'write a chunk of a snapshot');
+    const snapshot = this.#snapshots.find((candidate) => candidate.id === id);
+    if (snapshot === undefined || snapshot.manifest !== undefined) {
+      throw new RangeError(`snapshot ${id} is not open`);
+    }
+    const chunkHash = hashOf(chunk);
+    if (snapshot.hashes[number] === chunkHash) return;
+    checkNewChunk(number, snapshot.chunks.length, chunk);
+    snapshot.chunks.push(chunk);
+    snapshot.hashes.push(chunkHash);
+  }
+
+  commitSnapshot(leadership: Leadership, id: string, at: LogPosition): SnapshotManifest {
+    requireLeader(this.#state(), leadership, 'commit a snapshot');
+    const snapshot = this.#snapshots.find((candidate) => candidate.id === id);
+    if (snapshot === undefined) throw new RangeError(`snapshot ${id} is not open`);
+    if (snapshot.manifest?.index === at.index) return snapshot.manifest;
+    const newest = this.snapshots()[0];
+    checkSnapshotPlace(at, newest?.index ?? 0, this.#entries[at.index - this.#firstIndex]?.hash);
+    const bytes = snapshot.chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+    snapshot.manifest = { id, index: at.index, entryHash: at.hash, chunkHashes: snapshot.hashes, bytes };
+    this.#snapshots = this.#snapshots.slice(-SNAPSHOTS_KEPT);
+    assert(this.snapshots()[0]?.id === id, 'the newest snapshot is the one just made');
+    assert(this.#snapshots.length <= SNAPSHOTS_KEPT, 'at most two snapshots stay');
+    return snapshot.manifest;
+  }
+
+  snapshots(): readonly SnapshotManifest[] {
+    const manifests: SnapshotManifest[] = [];
+    for (const { manifest } of this.#snapshots) if (manifest !== undefined) manifests.unshift(manifest);
+    return manifests;
+  }
+
+  readChunk(manifest: SnapshotManifest, chunk: number): Uint8Array {
+    const stored = this.#snapshots.find((snapshot) => snapshot.id === manifest.id)?.chunks[chunk];
+    if (stored === undefined || hashOf(stored) !== manifest.chunkHashes[chunk]) {
+      throw new CorruptLogError(
+        `chunk ${chunk} of snapshot ${manifest.id} is missing or does not match its hash`,
+      );
+    }
+    return stored;
+  }
+
+  trimStep(leadership: Leadership): boolean {
+    requireLeader(this.#state(), leadership, 'trim the log');
+    const manifests = this.snapshots();
+    const older = manifests[SNAPSHOTS_KEPT - 1];
+    if (older === undefined || older.index < this.#firstIndex) return false;
+    const removed = this.#entries.splice(0, older.index + 1 - this.#firstIndex);
+    for (const entry of removed) this.#retainedBytes -= entry.bytes.byteLength;
+    this.#firstIndex = older.index + 1;
+    this.#firstPrevious = older.entryHash;
+    assert(this.#retainedBytes >= 0, 'no more bytes are removed than were kept');
+    assert(this.#firstIndex + this.#entries.length === this.#head.index + 1, 'the head stays');
+    return false;
+  }
+
+  resign(leadership: Leadership): void {
+    if (leadership.fence === this.#fence) this.#fence = '';
+  }
+
+  #state(): WriteState {
+    return { epoch: this.#epoch, fence: this.#fence, head: this.#head };
+  }
+}

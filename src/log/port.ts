@@ -1,0 +1,101 @@
+/**
+ * The log port: one writer, many readers, three engines (memory, embedded, etcd). Rules L1-L6.
+ * The log does not look inside entries: it stores bytes under an index and chains them by hash. Whoever holds a
+ * `Leadership` is the only one whose writes can succeed; a later `campaign` makes every earlier one fail for good.
+ */
+
+/** Proof of being the writer. `fence` is what every write is compared with inside its own transaction. */
+export interface Leadership {
+  readonly serverId: string;
+  /** Greater than that of every earlier leadership of this log. */
+  readonly epoch: number;
+  readonly fence: string;
+}
+
+/** One encoded entry. `hash` = SHA-256 of `bytes`, hex; `previous` = hash of the entry before, '' for index 1. */
+export interface StoredEntry {
+  readonly index: number;
+  readonly bytes: Uint8Array;
+  readonly hash: string;
+  readonly previous: string;
+}
+
+export interface LogPosition {
+  /** 0 = the log is empty. */
+  readonly index: number;
+  readonly hash: string;
+}
+
+/** A committed snapshot of the state after entry `index`. */
+export interface SnapshotManifest {
+  readonly id: string;
+  readonly index: number;
+  /** Hash of the entry at `index`, so that reading can go on from there. */
+  readonly entryHash: string;
+  readonly chunkHashes: readonly string[];
+  readonly bytes: number;
+}
+
+/** An open snapshot, being written. */
+export interface SnapshotWriter {
+  readonly id: string;
+}
+
+export type AppendOutcome = 'committed' | 'deposed';
+
+/** The log was trimmed: entries up to `below` are gone; reload from the snapshot (rule L4). */
+export class TrimmedError extends Error {
+  readonly below: number;
+  constructor(below: number) {
+    super(`the log starts above index ${below}`);
+    this.name = 'TrimmedError';
+    this.below = below;
+  }
+}
+
+/** A write by a leader that has been deposed. */
+export class DeposedError extends Error {
+  constructor(what: string) {
+    super(`${what}: another leader has taken over this log`);
+    this.name = 'DeposedError';
+  }
+}
+
+/** The stored log contradicts itself (a gap, a wrong hash): never repaired silently. */
+export class CorruptLogError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'CorruptLogError';
+  }
+}
+
+export interface LockLog {
+  /** Random id of this life of the log, made when the log was made (rule M3). */
+  readonly lineage: string;
+  /** From the moment this resolves only this server's writes can succeed. */
+  campaign(serverId: string): Promise<Leadership>;
+  /**
+   * Appends the next entry. Rejects with RangeError when `entry` does not follow the head (a bug of the caller); resolves unknown outcomes
+   * inside, by sending the identical transaction again (rule L2). One append at a time.
+   */
+  append(leadership: Leadership, entry: StoredEntry): Promise<AppendOutcome>;
+  head(): Promise<LogPosition>;
+  /** Committed entries from `fromIndex` to the head at the time of each step, in order, without gaps. Throws TrimmedError. */
+  read(fromIndex: number): AsyncIterable<StoredEntry>;
+  /** Bytes of entries kept since the start of the log (after trims): decides when a snapshot is due (rule L5). */
+  retainedBytes(): Promise<number>;
+
+  openSnapshot(leadership: Leadership): Promise<SnapshotWriter>;
+  writeChunk(leadership: Leadership, writer: SnapshotWriter, chunk: Uint8Array): Promise<void>;
+  /** Makes the snapshot visible; only upwards; two are kept (rule L3). */
+  commitSnapshot(leadership: Leadership, writer: SnapshotWriter, at: LogPosition): Promise<SnapshotManifest>;
+  /** Newest first; at most two. */
+  snapshots(): Promise<readonly SnapshotManifest[]>;
+  /** Throws CorruptLogError when the chunk does not match its hash; the caller then takes the older snapshot. */
+  readChunk(manifest: SnapshotManifest, chunk: number): Promise<Uint8Array>;
+  /** Deletes entries with index <= the older kept snapshot's (rule L4). Nothing to do with fewer than two. */
+  trim(leadership: Leadership): Promise<void>;
+
+  resign(leadership: Leadership): Promise<void>;
+  close(): Promise<void>;
+}

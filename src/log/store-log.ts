@@ -1,0 +1,174 @@
+/**
+ * The half of a log handle that all engines share: it turns the port's promises into steps of a store that may answer late,
+ * not at all, or with an unknown outcome. So the simulator runs the very code that the embedded engine runs.
+ */
+import { LogClosedError, LogUnavailableError } from './errors.ts';
+import { CALL_TRIES, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN } from './limits.ts';
+import type {
+  AppendOutcome,
+  Leadership,
+  LockLog,
+  LogPosition,
+  SnapshotManifest,
+  SnapshotWriter,
+  StoredEntry,
+} from './port.ts';
+import { checkReadFrom } from './rules.ts';
+import type { StoreArguments, StoreCaller, StoreMethod, StoreReply } from './store.ts';
+
+export interface StoreLogPorts {
+  /** Waits before a call is repeated. */
+  readonly pause: (delayMs: number) => Promise<void>;
+  /** A new random id for a snapshot. */
+  readonly newId: () => string;
+  /** Told when calls begin to stay without an answer, and when the first is answered again: once each per outage. */
+  readonly onOutage?: (change: OutageChange) => void;
+}
+
+export type OutageChange =
+  | { readonly type: 'began'; readonly method: StoreMethod; readonly error: LogUnavailableError }
+  | { readonly type: 'ended'; readonly method: StoreMethod };
+
+/** What is known of the newest entry handed to `append`. */
+type AppendState =
+  | { readonly at: 'idle' }
+  | { readonly at: 'inFlight' }
+  /** Its outcome is unknown: nothing but this entry may be sent until that is settled (rule L2). */
+  | { readonly at: 'inDoubt'; readonly index: number; readonly hash: string };
+
+const IDLE: AppendState = { at: 'idle' };
+const IN_FLIGHT: AppendState = { at: 'inFlight' };
+
+export class StoreLog implements LockLog {
+  readonly lineage: string;
+  readonly #caller: StoreCaller;
+  readonly #ports: StoreLogPorts;
+  #append: AppendState = IDLE;
+  #snapshot = { id: '', chunks: 0 };
+  #closed = false;
+  #unknownOutcomes = 0;
+  #outage = false;
+
+  constructor(lineage: string, caller: StoreCaller, ports: StoreLogPorts) {
+    this.lineage = lineage;
+    this.#caller = caller;
+    this.#ports = ports;
+  }
+
+  /** Calls so far that were repeated because their outcome was unknown. */
+  get unknownOutcomes(): number {
+    return this.#unknownOutcomes;
+  }
+
+  async campaign(serverId: string): Promise<Leadership> {
+    const leadership = await this.#call('campaign', [serverId]);
+    // The fence has moved on: an append still in doubt can no longer get through, and its outcome is read from the log.
+    if (this.#append.at === 'inDoubt') this.#append = IDLE;
+    return leadership;
+  }
+
+  async append(leadership: Leadership, entry: StoredEntry): Promise<AppendOutcome> {
+    const state = this.#append;
+    if (state.at === 'inFlight') throw new RangeError('an append is in flight: one at a time');
+    if (state.at === 'inDoubt' && (state.index !== entry.index || state.hash !== entry.hash)) {
+      throw new RangeError(
+        `the outcome of entry ${state.index} is unknown: only that very entry may be sent again`,
+      );
+    }
+    this.#append = IN_FLIGHT;
+    try {
+      const outcome = await this.#call('append', [leadership, entry]);
+      this.#append = IDLE;
+      return outcome;
+    } catch (error) {
+      const unknown = error instanceof LogUnavailableError || error instanceof LogClosedError;
+      this.#append = unknown ? { at: 'inDoubt', index: entry.index, hash: entry.hash } : IDLE;
+      throw error;
+    }
+  }
+
+  head(): Promise<LogPosition> {
+    return this.#call('head', []);
+  }
+
+  async *read(fromIndex: number): AsyncIterable<StoredEntry> {
+    checkReadFrom(fromIndex);
+    let next = fromIndex;
+    for (;;) {
+      const page = await this.#call('readPage', [next]);
+      if (page.length === 0) return;
+      yield* page;
+      next += page.length;
+    }
+  }
+
+  retainedBytes(): Promise<number> {
+    return this.#call('retainedBytes', []);
+  }
+
+  async openSnapshot(leadership: Leadership): Promise<SnapshotWriter> {
+    const id = this.#ports.newId();
+    await this.#call('openSnapshot', [leadership, id]);
+    this.#snapshot = { id, chunks: 0 };
+    return { id };
+  }
+
+  async writeChunk(leadership: Leadership, writer: SnapshotWriter, chunk: Uint8Array): Promise<void> {
+    const snapshot = this.#snapshot;
+    // A writer that is not the open one goes to the store all the same: the store knows why it is refused.
+    const number = snapshot.id === writer.id ? snapshot.chunks : 0;
+    await this.#call('writeChunk', [leadership, writer.id, number, chunk]);
+    if (snapshot.id === writer.id) snapshot.chunks = number + 1;
+  }
+
+  commitSnapshot(leadership: Leadership, writer: SnapshotWriter, at: LogPosition): Promise<SnapshotManifest> {
+    return this.#call('commitSnapshot', [leadership, writer.id, at]);
+  }
+
+  snapshots(): Promise<readonly SnapshotManifest[]> {
+    return this.#call('snapshots', []);
+  }
+
+  readChunk(manifest: SnapshotManifest, chunk: number): Promise<Uint8Array> {
+    return this.#call('readChunk', [manifest, chunk]);
+  }
+
+  async trim(leadership: Leadership): Promise<void> {
+    while (await this.#call('trimStep', [leadership])) {
+      // In steps, so that appends get their turn in between.
+    }
+  }
+
+  resign(leadership: Leadership): Promise<void> {
+    return this.#call('resign', [leadership]);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#caller.close();
+  }
+
+  /** Repeats the identical call while its outcome is unknown, a bounded number of times (rule L2). */
+  async #call<M extends StoreMethod>(method: M, args: StoreArguments<M>): Promise<StoreReply<M>> {
+    for (let tries = 1; ; tries += 1) {
+      if (this.#closed) throw new LogClosedError('this log is closed');
+      try {
+        const reply = await this.#caller.call(method, args);
+        if (this.#outage) this.#setOutage({ type: 'ended', method });
+        return reply;
+      } catch (error) {
+        if (!(error instanceof LogUnavailableError)) throw error;
+        this.#unknownOutcomes += 1;
+        if (!this.#outage) this.#setOutage({ type: 'began', method, error });
+        if (tries >= CALL_TRIES) throw error;
+      }
+      await this.#ports.pause(Math.min(RETRY_DELAY_MS_MIN * 2 ** (tries - 1), RETRY_DELAY_MS_MAX));
+    }
+  }
+
+  #setOutage(change: OutageChange): void {
+    this.#outage = change.type === 'began';
+    this.#ports.onOutage?.(change);
+  }
+}

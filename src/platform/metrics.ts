@@ -1,0 +1,274 @@
+/**
+ * What the program counts, as ports: HTTP, sidecar and lock server write through the small interfaces here, so that the
+ * simulator runs the same code silently and nobody else knows prom-client. The registry belongs to one `Metrics`
+ * object, never to the module, so two programs in one process (tests) do not share counters.
+ * Labels are closed sets (route, code, cause) or LockNamespaces; never the name of a lock, of which there are millions.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { SessionEndCause } from '../api/entry.ts';
+import type { ErrorCode } from '../api/errors.ts';
+
+/** `OK`, a code of the error table, or `HANG_UP`: the caller left before its answer was written. */
+export type HttpOutcome = 'OK' | 'HANG_UP' | ErrorCode;
+
+export interface HttpMetrics {
+  /** `route` is a route's template, or `unknown`. */
+  answered(request: {
+    readonly route: string;
+    readonly status: number;
+    readonly outcome: HttpOutcome;
+    readonly durationMs: number;
+  }): void;
+  /** +1 when an event stream opens, -1 when it ends. */
+  streamsChanged(by: 1 | -1): void;
+}
+
+export interface SidecarGauges {
+  readonly sessions: number;
+  readonly grants: number;
+  readonly waits: number;
+}
+
+/** One namespace as its applications see it through the sidecar. */
+export interface SidecarMetrics {
+  /** An acquire ended. `durationMs`: from the call to its answer, waiting included. */
+  acquired(outcome: 'granted' | ErrorCode, durationMs: number): void;
+  /** No acknowledged keepalive for TTL/2. */
+  jeopardy(): void;
+  /** A grant was reported lost to its application. */
+  lost(): void;
+  /** A grant was lost and its application worked on: the metric that matters most. */
+  leaseExpiredWhileWorking(): void;
+  /** Read at each scrape; call the answer to stop. */
+  observe(read: () => SidecarGauges): () => void;
+}
+
+export interface ServerGauges {
+  readonly sessions: number;
+  readonly heldLocks: number;
+  readonly waiters: number;
+  readonly longestQueue: number;
+  readonly logBytes: number;
+  readonly snapshotBytes: number;
+}
+
+/** One namespace's lock group as its leader sees it. */
+export interface ServerMetrics {
+  granted(waitedMs: number): void;
+  /** A grant ended in whatever way. */
+  held(durationMs: number): void;
+  refused(code: ErrorCode): void;
+  sessionExpired(cause: SessionEndCause): void;
+  fencingRejected(): void;
+  /** One entry was committed. `commands`: how many it carried. */
+  committed(durationMs: number, commands: number): void;
+  /** The loop or the commits stood still (rule S6). */
+  stalled(durationMs: number): void;
+  leaderChanged(): void;
+  /** Read at each scrape; call the answer to stop. */
+  observe(read: () => ServerGauges): () => void;
+}
+
+export interface Metrics {
+  readonly http: HttpMetrics;
+  sidecar(namespace: string): SidecarMetrics;
+  server(namespace: string): ServerMetrics;
+  readonly contentType: string;
+  /** Everything in the Prometheus text format. */
+  text(): Promise<string>;
+}
+
+const MS_PER_SECOND = 1_000;
+const CALL_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600];
+const WAIT_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 600, 3_600, 14_400, 86_400];
+const COMMIT_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
+const BATCH_COMMANDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
+
+/** `processMetrics`: also memory, CPU, event loop and garbage collection of this process. */
+export function createMetrics(options: { readonly processMetrics?: boolean } = {}): Metrics {
+  const registry = new Registry();
+  if (options.processMetrics === true) collectDefaultMetrics({ register: registry });
+  const make = instruments(registry);
+  return {
+    http: httpMetrics(make),
+    sidecar: sidecarMetrics(make),
+    server: serverMetrics(make),
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+  };
+}
+
+type Instruments = ReturnType<typeof instruments>;
+
+function instruments(registry: Registry) {
+  const registers = [registry];
+  return {
+    counter: <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
+      new Counter<Label>({ name: `leasehold_${name}`, help, labelNames: [...labelNames], registers }),
+    histogram: <Label extends string>(
+      name: string,
+      help: string,
+      labelNames: readonly Label[],
+      buckets: readonly number[],
+    ) =>
+      new Histogram<Label>({
+        name: `leasehold_${name}`,
+        help,
+        labelNames: [...labelNames],
+        buckets: [...buckets],
+        registers,
+      }),
+    gauge: (name: string, help: string) => new Gauge({ name: `leasehold_${name}`, help, registers }),
+    /** One gauge per field, one sample per namespace that has a reader. */
+    gauges: <Values extends object>(
+      help: Readonly<Record<keyof Values & string, readonly [string, string]>>,
+    ) => pulledGauges<Values>(registers, help),
+  };
+}
+
+/** Gauges that cost nothing between scrapes: each reads its field from the namespaces' readers. */
+function pulledGauges<Values extends object>(
+  registers: Registry[],
+  help: Readonly<Record<keyof Values & string, readonly [name: string, help: string]>>,
+): (namespace: string, read: () => Values) => () => void {
+  const readers = new Map<string, () => Values>();
+  for (const field of Object.keys(help) as (keyof Values & string)[]) {
+    const [name, text] = help[field];
+    new Gauge({
+      name: `leasehold_${name}`,
+      help: text,
+      labelNames: ['namespace'],
+      registers,
+      collect() {
+        this.reset();
+        for (const [namespace, read] of readers) this.set({ namespace }, Number(read()[field]));
+      },
+    });
+  }
+  return (namespace, read) => {
+    readers.set(namespace, read);
+    return () => {
+      if (readers.get(namespace) === read) readers.delete(namespace);
+    };
+  };
+}
+
+function httpMetrics(make: Instruments): HttpMetrics {
+  const requests = make.counter('http_requests_total', 'HTTP requests by route, status and code.', [
+    'route',
+    'status',
+    'code',
+  ]);
+  const seconds = make.histogram(
+    'http_request_seconds',
+    'Time from a request to its answer, waiting for a lock included.',
+    ['route'],
+    CALL_SECONDS,
+  );
+  const streams = make.gauge('http_event_streams', 'Open event streams.');
+  return {
+    answered({ route, status, outcome, durationMs }) {
+      requests.inc({ route, status: String(status), code: outcome });
+      seconds.observe({ route }, durationMs / MS_PER_SECOND);
+    },
+    streamsChanged: (by) => streams.inc(by),
+  };
+}
+
+function sidecarMetrics(make: Instruments): (namespace: string) => SidecarMetrics {
+  const acquires = make.histogram(
+    'acquire_seconds',
+    'Time from an acquire to its answer, by outcome.',
+    ['namespace', 'outcome'],
+    WAIT_SECONDS,
+  );
+  const jeopardy = make.counter('jeopardy_total', 'Times no keepalive was acknowledged for half a TTL.', [
+    'namespace',
+  ]);
+  const lost = make.counter('grants_lost_total', 'Grants reported lost to their application.', ['namespace']);
+  const expired = make.counter(
+    'lease_expired_while_working_total',
+    'Grants lost while their application worked on.',
+    ['namespace'],
+  );
+  const gauges = make.gauges<SidecarGauges>({
+    sessions: ['sidecar_sessions', 'Sessions of applications.'],
+    grants: ['sidecar_grants', 'Grants held through this sidecar.'],
+    waits: ['sidecar_waits', 'Acquires that wait.'],
+  });
+  return (namespace) => ({
+    acquired: (outcome, durationMs) => acquires.observe({ namespace, outcome }, durationMs / MS_PER_SECOND),
+    jeopardy: () => jeopardy.inc({ namespace }),
+    lost: () => lost.inc({ namespace }),
+    leaseExpiredWhileWorking: () => expired.inc({ namespace }),
+    observe: (read) => gauges(namespace, read),
+  });
+}
+
+function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics {
+  const label = ['namespace'] as const;
+  const waits = make.histogram('wait_seconds', 'Time from an acquire to its grant.', label, WAIT_SECONDS);
+  const holds = make.histogram('hold_seconds', 'Time from a grant to its end.', label, WAIT_SECONDS);
+  const grants = make.counter('grants_total', 'Grants.', label);
+  const refusals = make.counter('refusals_total', 'Refused acquires by code.', ['namespace', 'code']);
+  const expiries = make.counter('session_expiries_total', 'Sessions ended without being closed.', [
+    'namespace',
+    'cause',
+  ]);
+  const rejections = make.counter('fencing_rejections_total', 'Stale tokens refused by resources.', label);
+  const commits = make.histogram('commit_seconds', 'Time of one append to the log.', label, COMMIT_SECONDS);
+  const batches = make.histogram('batch_commands', 'Commands in one entry.', label, BATCH_COMMANDS);
+  const stalls = make.histogram('stall_seconds', 'Times the leader stood still.', label, COMMIT_SECONDS);
+  const changes = make.counter('leader_changes_total', 'Take-overs of the group.', label);
+  const gauges = make.gauges<ServerGauges>({
+    sessions: ['sessions', 'Open sessions.'],
+    heldLocks: ['held_locks', 'Held locks.'],
+    waiters: ['waiters', 'Waiting acquires of all names.'],
+    longestQueue: ['longest_queue', 'Length of the longest queue of one name.'],
+    logBytes: ['log_bytes', 'Size of the log.'],
+    snapshotBytes: ['snapshot_bytes', 'Size of the latest snapshot.'],
+  });
+  return (namespace) => ({
+    granted(waitedMs) {
+      grants.inc({ namespace });
+      waits.observe({ namespace }, waitedMs / MS_PER_SECOND);
+    },
+    held: (durationMs) => holds.observe({ namespace }, durationMs / MS_PER_SECOND),
+    refused: (code) => refusals.inc({ namespace, code }),
+    sessionExpired: (cause) => expiries.inc({ namespace, cause }),
+    fencingRejected: () => rejections.inc({ namespace }),
+    committed(durationMs, commands) {
+      commits.observe({ namespace }, durationMs / MS_PER_SECOND);
+      batches.observe({ namespace }, commands);
+    },
+    stalled: (durationMs) => stalls.observe({ namespace }, durationMs / MS_PER_SECOND),
+    leaderChanged: () => changes.inc({ namespace }),
+    observe: (read) => gauges(namespace, read),
+  });
+}
+
+function ignore(): void {
+  // Nobody reads these metrics.
+}
+
+/** For simulations and tests: counts nothing. */
+export const silentSidecarMetrics: SidecarMetrics = {
+  acquired: ignore,
+  jeopardy: ignore,
+  lost: ignore,
+  leaseExpiredWhileWorking: ignore,
+  observe: () => ignore,
+};
+
+/** For simulations and tests: counts nothing. */
+export const silentServerMetrics: ServerMetrics = {
+  granted: ignore,
+  held: ignore,
+  refused: ignore,
+  sessionExpired: ignore,
+  fencingRejected: ignore,
+  committed: ignore,
+  stalled: ignore,
+  leaderChanged: ignore,
+  observe: () => ignore,
+};

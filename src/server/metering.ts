@@ -1,0 +1,60 @@
+/**
+ * A lock group's metrics, read off its committed history: counted once, after the commit, away from the leader's loop.
+ */
+import type { HistoryEntry, LockEvent, Token } from '../api/entry.ts';
+import type { ServerMetrics } from '../platform/metrics.ts';
+import type { CommitStats } from './leader.ts';
+
+export class Metering {
+  readonly #metrics: ServerMetrics;
+  /** Group time of each grant seen; those from before this process are not measured. */
+  readonly #since = new Map<Token, number>();
+  #stalls = 0;
+
+  constructor(metrics: ServerMetrics) {
+    this.#metrics = metrics;
+  }
+
+  committed({ events, at }: HistoryEntry, { commitMs, commands, stalls }: CommitStats): void {
+    this.#metrics.committed(commitMs, commands);
+    if (stalls > this.#stalls) this.#metrics.stalled(commitMs);
+    this.#stalls = stalls;
+    for (const event of events) this.#count(event, at);
+  }
+
+  #count(event: LockEvent, at: number): void {
+    switch (event.type) {
+      case 'granted':
+        this.#metrics.granted(event.waitedMs);
+        this.#since.set(event.token, at);
+        return;
+      case 'released':
+      case 'revoked':
+      case 'expired':
+      case 'cancelled':
+        this.#ended(event.token, at);
+        return;
+      case 'refused':
+        this.#metrics.refused(event.code);
+        return;
+      case 'sessionEnding':
+        if (event.cause !== 'closed') this.#metrics.sessionExpired(event.cause);
+        return;
+      case 'tookOver':
+        this.#metrics.leaderChanged();
+        return;
+      case 'fencingRejected':
+        this.#metrics.fencingRejected();
+        return;
+      default:
+        return;
+    }
+  }
+
+  #ended(token: Token, at: number): void {
+    const since = this.#since.get(token);
+    if (since === undefined) return;
+    this.#since.delete(token);
+    this.#metrics.held(at - since);
+  }
+}

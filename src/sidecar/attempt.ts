@@ -1,0 +1,114 @@
+/**
+ * One acquire on its way: the calls that wait for it (several, when an application repeats its `request`), and its state.
+ * It is settled once; whoever comes later is told the same.
+ */
+
+import type { Token } from '../api/entry.ts';
+import { type ErrorCode, type ErrorDetails, LeaseholdError } from '../api/errors.ts';
+import type { Timer } from '../platform/runtime.ts';
+import type { AcquireOptions } from './service.ts';
+
+/** What must be equal when a `request` is repeated (rule C4). */
+export interface AttemptBody {
+  readonly name: string;
+  readonly mode: AcquireOptions['mode'];
+  readonly permits: number;
+  readonly owner: string;
+  readonly reentrant: boolean;
+}
+
+export type AttemptState =
+  /** Sent, not answered. */
+  | { readonly kind: 'asked' }
+  | { readonly kind: 'queued'; readonly position: number }
+  | { readonly kind: 'granted'; readonly token: Token }
+  /** Nobody wants it any more, and the group has not confirmed that yet (rule A5). */
+  | { readonly kind: 'cancelling' };
+
+interface Call {
+  readonly resolve: (token: Token) => void;
+  readonly reject: (error: LeaseholdError) => void;
+}
+
+export class Attempt {
+  readonly key: string;
+  readonly body: AttemptBody;
+  /** The application's retry key, if it gave one. */
+  readonly request: string | undefined;
+  state: AttemptState = { kind: 'asked' };
+  readonly #calls = new Set<Call>();
+  /** Calls that were told the token and whose callers have not turned out to be gone. */
+  #told = 0;
+  readonly #timers: Timer[] = [];
+
+  constructor(key: string, body: AttemptBody, request: string | undefined) {
+    this.key = key;
+    this.body = body;
+    this.request = request;
+  }
+
+  get hasCalls(): boolean {
+    return this.#calls.size > 0;
+  }
+
+  isSame(body: AttemptBody): boolean {
+    return (
+      this.body.name === body.name &&
+      this.body.mode === body.mode &&
+      this.body.permits === body.permits &&
+      this.body.owner === body.owner &&
+      this.body.reentrant === body.reentrant
+    );
+  }
+
+  /** Whether anybody waits for the token or has got it. */
+  get isWanted(): boolean {
+    return this.#calls.size > 0 || this.#told > 0;
+  }
+
+  /**
+   * Waits for the outcome. `onGone` is called when the caller hung up: before the outcome, or after it and before its answer
+   * was written, which to the caller is the same (rule A5).
+   */
+  join(hangUp: AbortSignal, onGone: () => void): Promise<Token> {
+    return new Promise((resolve, reject) => {
+      let isTold = false;
+      const call: Call = {
+        resolve: (token) => {
+          isTold = true;
+          this.#told++;
+          resolve(token);
+        },
+        reject,
+      };
+      const gone = (): void => {
+        if (isTold) this.#told--;
+        else if (!this.#calls.delete(call)) return;
+        reject(new LeaseholdError('CANCELLED', 'the caller hung up'));
+        onGone();
+      };
+      this.#calls.add(call);
+      if (hangUp.aborted) gone();
+      else hangUp.addEventListener('abort', gone, { once: true });
+    });
+  }
+
+  keep(timer: Timer): void {
+    this.#timers.push(timer);
+  }
+
+  succeed(token: Token): void {
+    this.#settle(({ resolve }) => resolve(token));
+  }
+
+  fail(code: ErrorCode, message: string, details: ErrorDetails = {}): void {
+    this.#settle(({ reject }) => reject(new LeaseholdError(code, message, details)));
+  }
+
+  #settle(tell: (call: Call) => void): void {
+    for (const timer of this.#timers.splice(0)) timer.cancel();
+    const calls = [...this.#calls];
+    this.#calls.clear();
+    calls.forEach(tell);
+  }
+}

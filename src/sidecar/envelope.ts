@@ -1,0 +1,146 @@
+/**
+ * An application's session (rule A6): an envelope around one session per namespace it has touched. Its life follows the
+ * application's (rule A3): calls, or an open stream, or both.
+ */
+import { LeaseholdError } from '../api/errors.ts';
+import type { Runtime, Timer } from '../platform/runtime.ts';
+import { marginMs } from './lease-clock.ts';
+import type { NamespaceSession } from './namespace-session.ts';
+import type { EventSubscription, Liveness, StreamLine } from './service.ts';
+
+export interface EnvelopeOptions {
+  readonly id: string;
+  readonly client: string;
+  /** What the application must keep; a namespace's own TTL may be longer unless it was chosen. */
+  readonly ttlMs: number;
+  readonly isTtlChosen: boolean;
+  readonly keepalive: Liveness;
+  /** 0 = the namespace's alone. */
+  readonly maxHoldMs: number;
+  /** Opened by an acquire without a session: goes with its lock. */
+  readonly isSingle: boolean;
+}
+
+export class Envelope {
+  readonly options: EnvelopeOptions;
+  readonly namespaces = new Map<string, NamespaceSession>();
+  readonly #runtime: Runtime;
+  /** The application is gone: whatever is left must end, uncleanly. */
+  readonly #onSilent: (reason: string) => void;
+  #lastCallMs: number;
+  #streamMissingSinceMs: number;
+  #stream: ((line: StreamLine) => void) | null = null;
+  #timer: Timer | null = null;
+  #openCalls = 0;
+  #endReason: string | null = null;
+
+  constructor(runtime: Runtime, options: EnvelopeOptions, onSilent: (reason: string) => void) {
+    this.options = options;
+    this.#runtime = runtime;
+    this.#onSilent = onSilent;
+    this.#lastCallMs = runtime.clock.monotonicMs();
+    this.#streamMissingSinceMs = this.#lastCallMs;
+    this.#watch();
+  }
+
+  get isOver(): boolean {
+    return this.#endReason !== null;
+  }
+
+  get hasStream(): boolean {
+    return this.#stream !== null;
+  }
+
+  /** Whether only a stream shows that the application lives: then nothing is renewed until it is there (rule A3). */
+  get needsStream(): boolean {
+    return this.options.keepalive !== 'app';
+  }
+
+  /** The earliest deadline of its namespaces (rule A6); without any, what one opened now would have. */
+  get deadlineMs(): number {
+    const { ttlMs } = this.options;
+    let earliest = this.#runtime.clock.monotonicMs() + ttlMs - marginMs(ttlMs);
+    for (const { deadlineMs } of this.namespaces.values()) earliest = Math.min(earliest, deadlineMs);
+    return earliest;
+  }
+
+  /** The application called; throws when it is too late. */
+  touch(): void {
+    if (this.#endReason !== null) throw sessionExpired(this.options.id, this.#endReason);
+    this.#lastCallMs = this.#runtime.clock.monotonicMs();
+  }
+
+  /** A call that stays open shows all the while that its application is there. */
+  async during<T>(call: () => Promise<T>): Promise<T> {
+    this.touch();
+    this.#openCalls++;
+    try {
+      return await call();
+    } finally {
+      this.#openCalls--;
+      this.#lastCallMs = this.#runtime.clock.monotonicMs();
+    }
+  }
+
+  openStream(onLine: (line: StreamLine) => void): EventSubscription {
+    this.touch();
+    if (this.#stream !== null) {
+      throw new LeaseholdError('INVALID', 'the event stream of this session is open already', {
+        field: 'id',
+      });
+    }
+    this.#stream = onLine;
+    for (const namespace of this.namespaces.values()) namespace.wake();
+    return {
+      close: () => {
+        if (this.#stream !== onLine) return;
+        this.#stream = null;
+        this.#streamMissingSinceMs = this.#runtime.clock.monotonicMs();
+        if (this.needsStream && this.#endReason === null)
+          this.#onSilent('the application closed its event stream');
+      },
+    };
+  }
+
+  tell(line: StreamLine): void {
+    this.#stream?.(line);
+  }
+
+  /** The last word on the stream; every later call is told SESSION_EXPIRED. */
+  end(reason: string): void {
+    if (this.#endReason !== null) return;
+    this.#endReason = reason;
+    this.#timer?.cancel();
+    this.tell({ event: 'sessionLost', reason });
+    this.#stream = null;
+  }
+
+  /** Looks again when the application's silence could have lasted one TTL. */
+  #watch(): void {
+    const { ttlMs } = this.options;
+    const now = this.#runtime.clock.monotonicMs();
+    const silentMs = now - this.#silentSinceMs(now);
+    if (silentMs >= ttlMs) {
+      this.#onSilent(`the application gave no sign of life for ${ttlMs} ms`);
+      return;
+    }
+    this.#timer = this.#runtime.timers.after(ttlMs - silentMs, () => this.#watch());
+  }
+
+  #silentSinceMs(nowMs: number): number {
+    const calls = this.#openCalls > 0 ? nowMs : this.#lastCallMs;
+    const stream = this.#stream !== null ? nowMs : this.#streamMissingSinceMs;
+    switch (this.options.keepalive) {
+      case 'app':
+        return calls;
+      case 'stream':
+        return stream;
+      case 'both':
+        return Math.min(calls, stream);
+    }
+  }
+}
+
+export function sessionExpired(id: string, reason: string): LeaseholdError {
+  return new LeaseholdError('SESSION_EXPIRED', `session ${id}: ${reason}`, { session_id: id });
+}

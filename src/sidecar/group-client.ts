@@ -1,0 +1,236 @@
+/**
+ * The sidecar's line to one lock group: one stream, many sessions. Sends keepalives for all of them in one frame, reconnects,
+ * attaches the sessions again and sends again what was not answered. Every request here can be repeated without harm.
+ */
+import type { LockEvent, SessionId } from '../api/entry.ts';
+import { FORMAT_VERSION, TTL_MS_MAX } from '../api/limits.ts';
+import type {
+  AnswerBody,
+  ClientRequest,
+  ClientRequestBody,
+  KeepaliveAnswer,
+  KeepaliveStatus,
+  Position,
+  ReadQuery,
+  ServerFrame,
+  SessionNotice,
+} from '../api/wire.ts';
+import type { Runtime, Timer } from '../platform/runtime.ts';
+import type { ClientHandler, ClientStream } from '../server/front-end.ts';
+import { type Moment, momentOf } from './lease-clock.ts';
+
+/** What the client needs of a session on it; `GroupSession` is the one there is. */
+export interface AttachableSession {
+  readonly id: SessionId;
+  readonly attach: number;
+  readonly ttlMs: number;
+  /** Whether it is time to try another way to the group (rule S8). */
+  readonly isUnheard: boolean;
+  connected(): void;
+  disconnected(): void;
+  /** What it adds to the keepalive frame; null when it must not be renewed now. */
+  keepalive(): { readonly session: SessionId; readonly attach: number } | null;
+  kept(status: KeepaliveStatus, sent: Moment): void;
+  notice(event: LockEvent): void;
+}
+
+/** A way to a front end of the group; each call opens a new stream. */
+export type Connect = (handler: ClientHandler) => ClientStream;
+
+const RECONNECT_MS_MIN = 50;
+const RECONNECT_MS_MAX = 1_000;
+/** Keepalives remembered until their answer; older ones cannot move a deadline any more. */
+const KEEPALIVES_REMEMBERED_MAX = 64;
+
+export class GroupClient {
+  readonly runtime: Runtime;
+  readonly #connect: Connect;
+  readonly #sessions = new Set<AttachableSession>();
+  readonly #byId = new Map<SessionId, AttachableSession>();
+  #stream: ClientStream | null = null;
+  #isClosed = false;
+  #failures = 0;
+  #reconnect: Timer | null = null;
+  #lastRequest = 0;
+  #answered = new Map<number, (answer: AnswerBody) => void>();
+  #outgoing: ClientRequest[] = [];
+  #isFlushPlanned = false;
+  #lastKeepalive = 0;
+  readonly #keepalivesSent = new Map<number, Moment>();
+  #keepaliveTimer: Timer | null = null;
+  #keepaliveEveryMs = TTL_MS_MAX / 5;
+  #seen: Position = { lineage: '', epoch: 0, index: 0 };
+
+  constructor(runtime: Runtime, connect: Connect) {
+    this.runtime = runtime;
+    this.#connect = connect;
+  }
+
+  get isConnected(): boolean {
+    return this.#stream !== null;
+  }
+
+  /** What this client saw last of the log. */
+  get seen(): Position {
+    return this.#seen;
+  }
+
+  open(): void {
+    if (this.#stream !== null || this.#isClosed) return;
+    let isCurrent = true;
+    const handler: ClientHandler = {
+      onFrame: (frame) => {
+        if (isCurrent) this.#receive(frame);
+      },
+      onClose: () => {
+        if (isCurrent) this.#lost();
+        isCurrent = false;
+      },
+    };
+    this.#stream = this.#connect(handler);
+    for (const session of this.#sessions) session.connected();
+  }
+
+  /** Gives the connection up for good; sessions are left to expire unless they were closed before. */
+  close(): void {
+    this.#isClosed = true;
+    this.#reconnect?.cancel();
+    this.#keepaliveTimer?.cancel();
+    this.#stream?.close();
+    this.#stream = null;
+  }
+
+  /** Drops the stream and takes another: what it carried may have been lost (rule S8). */
+  reconnect(): void {
+    this.#stream?.close();
+    this.#lost();
+  }
+
+  add(session: AttachableSession): void {
+    this.#sessions.add(session);
+    const everyMs = session.ttlMs / 5;
+    if (everyMs < this.#keepaliveEveryMs || this.#keepaliveTimer === null) {
+      this.#keepaliveEveryMs = Math.min(everyMs, this.#keepaliveEveryMs);
+      this.#planKeepalive();
+    }
+    if (this.#stream !== null) session.connected();
+  }
+
+  /** The session knows its id now; notices and keepalive answers find it by that. */
+  identified(session: AttachableSession): void {
+    this.#byId.set(session.id, session);
+  }
+
+  remove(session: AttachableSession): void {
+    this.#sessions.delete(session);
+    this.#byId.delete(session.id);
+    if (this.#sessions.size > 0) return;
+    this.#keepaliveTimer?.cancel();
+    this.#keepaliveTimer = null;
+    this.#keepaliveEveryMs = TTL_MS_MAX / 5;
+  }
+
+  /** Sends one request on the current stream; `onAnswer` is not called when the stream ends before. Requests of one turn share a frame. */
+  send(body: ClientRequestBody, onAnswer: (answer: AnswerBody) => void): void {
+    if (this.#stream === null) return;
+    const id = ++this.#lastRequest;
+    this.#answered.set(id, onAnswer);
+    this.#outgoing.push({ id, body });
+    if (this.#isFlushPlanned) return;
+    this.#isFlushPlanned = true;
+    this.runtime.timers.soon(() => this.#flush());
+  }
+
+  /** A read; null when the group did not answer within `limitMs`. */
+  read(query: ReadQuery, limitMs: number): Promise<AnswerBody | null> {
+    return new Promise((resolve) => {
+      const timer = this.runtime.timers.after(limitMs, () => resolve(null));
+      this.send(query, (answer) => {
+        timer.cancel();
+        resolve(answer);
+      });
+    });
+  }
+
+  #flush(): void {
+    this.#isFlushPlanned = false;
+    if (this.#outgoing.length === 0) return;
+    const requests = this.#outgoing;
+    this.#outgoing = [];
+    this.#stream?.send({ format: FORMAT_VERSION, requests });
+  }
+
+  #receive(frame: ServerFrame): void {
+    this.#failures = 0;
+    if (isOlder(frame.position, this.#seen)) return;
+    if (frame.position.lineage !== '') this.#seen = frame.position;
+    for (const { id, body } of frame.answers) {
+      const onAnswer = this.#answered.get(id);
+      this.#answered.delete(id);
+      onAnswer?.(body);
+    }
+    for (const notice of frame.notices) this.#notice(notice);
+    if (frame.keepalive !== undefined) this.#keepaliveAnswered(frame.keepalive);
+  }
+
+  #notice({ session: id, attach, event }: SessionNotice): void {
+    const session = this.#byId.get(id);
+    if (session?.attach === attach) session.notice(event);
+  }
+
+  #lost(): void {
+    this.#stream = null;
+    this.#answered = new Map();
+    this.#outgoing = [];
+    this.#keepalivesSent.clear();
+    for (const session of this.#sessions) session.disconnected();
+    if (this.#isClosed || this.#reconnect !== null) return;
+    const ceilingMs = Math.min(RECONNECT_MS_MAX, RECONNECT_MS_MIN * 2 ** this.#failures++);
+    this.#reconnect = this.runtime.timers.after(
+      ceilingMs * (0.5 + this.runtime.random.fraction() / 2),
+      () => {
+        this.#reconnect = null;
+        this.open();
+      },
+    );
+  }
+
+  #planKeepalive(): void {
+    this.#keepaliveTimer?.cancel();
+    this.#keepaliveTimer = this.runtime.timers.after(this.#keepaliveEveryMs, () => {
+      this.#keepalive();
+      this.#planKeepalive();
+    });
+  }
+
+  #keepalive(): void {
+    if (this.#stream === null) return;
+    if ([...this.#sessions].some((session) => session.isUnheard)) {
+      this.reconnect();
+      return;
+    }
+    const sessions = [...this.#sessions].flatMap((session) => session.keepalive() ?? []);
+    if (sessions.length === 0) return;
+    const number = ++this.#lastKeepalive;
+    this.#keepalivesSent.set(number, momentOf(this.runtime.clock));
+    for (const old of this.#keepalivesSent.keys()) {
+      if (this.#keepalivesSent.size <= KEEPALIVES_REMEMBERED_MAX) break;
+      this.#keepalivesSent.delete(old);
+    }
+    this.#stream.send({ format: FORMAT_VERSION, requests: [], keepalive: { number, sessions } });
+  }
+
+  /** Rule S2: the deadline counts from when *this* keepalive was sent, not from another one's time or the answer's. */
+  #keepaliveAnswered({ number, sessions }: KeepaliveAnswer): void {
+    const sent = this.#keepalivesSent.get(number);
+    this.#keepalivesSent.delete(number);
+    if (sent === undefined) return;
+    for (const status of sessions) this.#byId.get(status.session)?.kept(status, sent);
+  }
+}
+
+/** Rule S2: frames of an older epoch, or of an older index of the same one, say nothing new. */
+function isOlder(position: Position, seen: Position): boolean {
+  if (position.lineage !== seen.lineage) return false;
+  return position.epoch < seen.epoch || (position.epoch === seen.epoch && position.index < seen.index);
+}

@@ -1,0 +1,346 @@
+/**
+ * One session in one lock group: opened, attached again after every reconnect, kept alive, ended. Requests are sent again,
+ * unchanged but for the attach number, until they are answered: each is idempotent by key or token (rules C4, C7, S3).
+ */
+import type {
+  CommandResult,
+  GrantView,
+  LockEvent,
+  RefusalCode,
+  RevokeCause,
+  SessionId,
+  Token,
+  WaitView,
+} from '../api/entry.ts';
+import type { AnswerBody, ClientRequestBody, KeepaliveStatus } from '../api/wire.ts';
+import { digestOf } from '../api/wire.ts';
+import type { Timer } from '../platform/runtime.ts';
+import type { AttachableSession, GroupClient } from './group-client.ts';
+import { LeaseClock, type Moment, momentOf } from './lease-clock.ts';
+
+/** What a group session tells its owner. Called in the order of the log. */
+export interface SessionOwner {
+  /** Must be on disk when it returns: the number is about to be used (rule A4). */
+  identified(session: SessionId, attach: number): void;
+  openRefused(refusal: Refusal): void;
+  /** All that the group says this session has, after an attach (rule S3). */
+  attached(grants: readonly GrantView[], waits: readonly WaitView[]): void;
+  granted(key: string, token: Token): void;
+  refused(key: string, code: RefusalCode): void;
+  revoking(token: Token, cause: RevokeCause): void;
+  revoked(token: Token): void;
+  /** A keepalive or attach was acknowledged. */
+  acknowledged(): void;
+  /** No acknowledgement for TTL/2. */
+  jeopardy(): void;
+  /** The deadline passed unacknowledged: final for every grant (rule A1). */
+  deadlinePassed(): void;
+  /** The group has ended the session. */
+  over(reason: string): void;
+  /** Tokens the owner believes held, and whether requests are under way that may change them. */
+  belief(): { readonly tokens: Iterable<Token>; readonly isSettled: boolean };
+}
+
+export type Refusal = Extract<CommandResult, { type: 'refused' }> | Extract<AnswerBody, { type: 'rejected' }>;
+
+export interface GroupSessionOptions {
+  readonly clientName: string;
+  readonly ttlMs: number;
+  readonly maxHoldMs: number;
+  readonly secret: string;
+  readonly secretHash: string;
+  /** A session to go on with after a restart (rule A4); `dormant`: not before `wake`. */
+  readonly resume?: { readonly session: SessionId; readonly attach: number; readonly dormant: boolean };
+}
+
+interface Pending {
+  readonly build: (session: SessionId, attach: number) => ClientRequestBody;
+  readonly onAnswer: (answer: AnswerBody) => void;
+  /** Sent again after UNAVAILABLE too. */
+  readonly isPersistent: boolean;
+}
+
+type Phase = 'opening' | 'dormant' | 'attaching' | 'live' | 'over';
+
+const RETRY_MS = 250;
+
+export class GroupSession implements AttachableSession {
+  readonly ttlMs: number;
+  readonly #client: GroupClient;
+  readonly #owner: SessionOwner;
+  readonly #options: GroupSessionOptions;
+  readonly #pending = new Set<Pending>();
+  readonly #lease: LeaseClock;
+  #phase: Phase;
+  #id: SessionId;
+  #attach: number;
+  #isKnown: boolean;
+  #alarm: Timer | null = null;
+  #isInJeopardy = false;
+  #mismatches = 0;
+
+  constructor(client: GroupClient, owner: SessionOwner, options: GroupSessionOptions) {
+    const { resume, ttlMs } = options;
+    this.ttlMs = ttlMs;
+    this.#client = client;
+    this.#owner = owner;
+    this.#options = options;
+    this.#id = resume?.session ?? 0;
+    this.#attach = resume?.attach ?? 0;
+    this.#isKnown = resume !== undefined;
+    this.#phase = resume === undefined ? 'opening' : resume.dormant ? 'dormant' : 'attaching';
+    this.#lease = new LeaseClock(client.runtime.clock, ttlMs, momentOf(client.runtime.clock));
+    if (this.#isKnown) client.identified(this);
+    client.add(this);
+  }
+
+  get id(): SessionId {
+    return this.#id;
+  }
+
+  get attach(): number {
+    return this.#attach;
+  }
+
+  get lease(): LeaseClock {
+    return this.#lease;
+  }
+
+  get isOver(): boolean {
+    return this.#phase === 'over';
+  }
+
+  /** Whether it is time to try another way to the group (rule S8). */
+  get isUnheard(): boolean {
+    return this.#phase !== 'dormant' && this.#phase !== 'over' && this.#lease.silentMs > (2 * this.ttlMs) / 5;
+  }
+
+  /** Sends a request for this session, now or when it is attached, until it is answered or the session is over. */
+  request(
+    build: (session: SessionId, attach: number) => ClientRequestBody,
+    onAnswer: (answer: AnswerBody) => void,
+    { isPersistent = false }: { readonly isPersistent?: boolean } = {},
+  ): void {
+    if (this.#phase === 'over') return;
+    const pending = { build, onAnswer, isPersistent };
+    this.#pending.add(pending);
+    if (this.#phase === 'live') this.#send(pending);
+  }
+
+  /** Ends the session; resolves when the group has confirmed it, or was found to have ended it already. */
+  close(clean: boolean): Promise<void> {
+    if (this.#phase === 'over') return Promise.resolve();
+    // Nobody hears of what else was under way: the owner has given everything up.
+    this.#pending.clear();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        this.#end();
+        resolve();
+      };
+      if (!this.#isKnown && !this.#client.isConnected) return done();
+      this.request((session, attach) => ({ type: 'closeSession', session, attach, clean }), done, {
+        isPersistent: true,
+      });
+      // The number on disk is the one in force, so closing needs no attach, which would count as a keepalive.
+      if (this.#phase === 'dormant') this.#live();
+    });
+  }
+
+  /** Lets a dormant session go on: its application is back (rule A3). */
+  wake(): void {
+    if (this.#phase !== 'dormant') return;
+    this.#phase = 'attaching';
+    if (this.#client.isConnected) this.connected();
+  }
+
+  /** There is a stream again. */
+  connected(): void {
+    if (this.#phase === 'opening') this.#open();
+    else if (this.#phase === 'attaching') this.#attachAgain();
+  }
+
+  disconnected(): void {
+    if (this.#phase === 'live') this.#phase = 'attaching';
+  }
+
+  /** What this session adds to the keepalive frame. */
+  keepalive(): { readonly session: SessionId; readonly attach: number } | null {
+    return this.#phase === 'live' ? { session: this.#id, attach: this.#attach } : null;
+  }
+
+  /** The answer to a keepalive sent at `sent`. */
+  kept(status: KeepaliveStatus, sent: Moment): void {
+    if (this.#phase !== 'live' || status.attach !== this.#attach) return;
+    if (!status.alive) {
+      this.#over('the lock service has ended the session');
+      return;
+    }
+    this.#acknowledge(sent);
+    for (const token of status.revoking) this.#owner.revoking(token, 'break');
+    this.#compare(status);
+  }
+
+  notice(event: LockEvent): void {
+    switch (event.type) {
+      case 'granted':
+        this.#owner.granted(event.key, event.token);
+        return;
+      case 'refused':
+        this.#owner.refused(event.key, event.code);
+        return;
+      case 'revoking':
+        this.#owner.revoking(event.token, event.cause);
+        return;
+      case 'revoked':
+        this.#owner.revoked(event.token);
+        return;
+      case 'sessionEnding':
+        this.#over(
+          event.cause === 'expired' ? 'the session expired' : 'the lock service has ended the session',
+        );
+        return;
+      default:
+        return;
+    }
+  }
+
+  #open(): void {
+    const { clientName, ttlMs, maxHoldMs, secretHash } = this.#options;
+    const sent = momentOf(this.#client.runtime.clock);
+    const body = { type: 'open', client: clientName, ttlMs, maxHoldMs, secretHash } as const;
+    this.#client.send(body, (answer) => {
+      if (answer.type === 'opened') {
+        this.#id = answer.session;
+        this.#attach = 1;
+        this.#isKnown = true;
+        this.#client.identified(this);
+        this.#owner.identified(this.#id, this.#attach);
+        this.#acknowledge(sent);
+        this.#live();
+      } else if (answer.type === 'rejected' && answer.code === 'UNAVAILABLE') {
+        this.#later(() => this.#phase === 'opening' && this.#open());
+      } else if (answer.type === 'refused' || answer.type === 'rejected') {
+        this.#end();
+        this.#owner.openRefused(answer);
+      }
+    });
+  }
+
+  #attachAgain(): void {
+    this.#attach++;
+    this.#owner.identified(this.#id, this.#attach);
+    const { secret } = this.#options;
+    const sent = momentOf(this.#client.runtime.clock);
+    const attach = this.#attach;
+    this.#client.send({ type: 'attachWithSecret', session: this.#id, attach, secret }, (answer) => {
+      if (this.#phase !== 'attaching' || attach !== this.#attach) return;
+      if (answer.type === 'attached') {
+        this.#acknowledge(sent);
+        this.#owner.attached(answer.grants, answer.waits);
+        this.#live();
+      } else if (answer.type === 'refused' && answer.code === 'SESSION_EXPIRED') {
+        this.#over('the lock service has ended the session');
+      } else {
+        this.#later(() => this.#phase === 'attaching' && this.#client.isConnected && this.#attachAgain());
+      }
+    });
+  }
+
+  #live(): void {
+    this.#phase = 'live';
+    for (const pending of this.#pending) this.#send(pending);
+  }
+
+  #send(pending: Pending): void {
+    this.#client.send(pending.build(this.#id, this.#attach), (answer) => {
+      if (this.#phase === 'over') return;
+      if (answer.type === 'refused' && answer.code === 'SUPERSEDED') {
+        this.disconnected();
+        this.connected();
+        return;
+      }
+      const isUnavailable = answer.type === 'rejected' && answer.code === 'UNAVAILABLE';
+      if (isUnavailable && pending.isPersistent) {
+        this.#later(() => this.#phase === 'live' && this.#pending.has(pending) && this.#send(pending));
+        return;
+      }
+      this.#pending.delete(pending);
+      pending.onAnswer(answer);
+      if (answer.type === 'refused' && answer.code === 'SESSION_EXPIRED') {
+        this.#over('the lock service has ended the session');
+      }
+    });
+  }
+
+  #later(action: () => unknown): void {
+    const { timers, random } = this.#client.runtime;
+    timers.after(RETRY_MS * (0.5 + random.fraction()), () => void action());
+  }
+
+  #acknowledge(sent: Moment): void {
+    this.#lease.acknowledge(sent);
+    this.#isInJeopardy = false;
+    this.#owner.acknowledged();
+    this.#setAlarm();
+  }
+
+  /** Rule S3: the group counts other grants than we do, although nothing is under way. Twice: ask for the list. */
+  #compare(status: Extract<KeepaliveStatus, { alive: true }>): void {
+    const { tokens, isSettled } = this.#owner.belief();
+    let grants = 0;
+    let digest = 0;
+    for (const token of tokens) {
+      grants++;
+      digest ^= digestOf(token);
+    }
+    const isSame = grants === status.grants && digest >>> 0 === status.digest;
+    this.#mismatches = isSame || !isSettled || this.#pending.size > 0 ? 0 : this.#mismatches + 1;
+    if (this.#mismatches < 2) return;
+    this.#mismatches = 0;
+    this.#client.runtime.logger.warn(
+      { session: this.#id, grants, theirs: status.grants },
+      'grants differ: attaching again',
+    );
+    this.disconnected();
+    this.connected();
+  }
+
+  /** Jeopardy and deadline come from the clock alone, with no network (design.md section 6). */
+  #setAlarm(): void {
+    this.#alarm?.cancel();
+    if (this.#phase === 'over') return;
+    const { clock, timers } = this.#client.runtime;
+    const nextMs = this.#isInJeopardy ? this.#lease.deadlineMs : this.#lease.jeopardyAtMs;
+    this.#alarm = timers.after(Math.max(0, nextMs - clock.monotonicMs()), () => this.#alarmed());
+  }
+
+  #alarmed(): void {
+    this.#alarm = null;
+    if (this.#lease.isPassed) {
+      this.#owner.deadlinePassed();
+      return;
+    }
+    const isEarly = this.#client.runtime.clock.monotonicMs() < this.#lease.jeopardyAtMs;
+    if (!isEarly && !this.#isInJeopardy) {
+      this.#isInJeopardy = true;
+      this.#owner.jeopardy();
+    }
+    this.#setAlarm();
+  }
+
+  #over(reason: string): void {
+    if (this.#phase === 'over') return;
+    const closing = [...this.#pending];
+    this.#end();
+    this.#owner.over(reason);
+    // A close that was under way has what it wanted.
+    for (const { onAnswer, isPersistent } of closing) if (isPersistent) onAnswer({ type: 'done' });
+  }
+
+  #end(): void {
+    this.#phase = 'over';
+    this.#alarm?.cancel();
+    this.#pending.clear();
+    this.#client.remove(this);
+  }
+}

@@ -1,0 +1,10 @@
+/** The routes over a service in memory: what is tested here is the HTTP layer. */
+
+import { FakeSidecar } from '../../../test/support/http/fake-sidecar.ts';
+import { describeRoutes } from '../../../test/support/http/routes-suite.ts';
+import { createSystemRuntime } from '../../platform/system-runtime.ts';
+
+describeRoutes('a service in memory', async () => {
+  const runtime = createSystemRuntime({ logLevel: 'silent' });
+  return { service: new FakeSidecar(runtime), runtime, close: async () => undefined };
+});

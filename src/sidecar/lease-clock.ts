@@ -1,0 +1,67 @@
+/**
+ * How long a session may be believed in, on this machine's own clocks (rules A1, A2). The deadline counts from the moment the
+ * acknowledged keepalive was *sent*, so a slow answer never lengthens it; and once it has passed it is final.
+ */
+import type { Clock } from '../platform/runtime.ts';
+
+/** Wall time that runs ahead of monotonic time by more than this since the last acknowledgement: the machine slept. */
+const SUSPEND_MS = 2_000;
+const MARGIN_MS_MIN = 500;
+
+/** What is kept in hand for clocks that run at slightly different rates: max(500 ms, TTL/5). */
+export function marginMs(ttlMs: number): number {
+  return Math.max(MARGIN_MS_MIN, ttlMs / 5);
+}
+
+/** A moment on both clocks. */
+export interface Moment {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+}
+
+export function momentOf(clock: Clock): Moment {
+  return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+}
+
+export class LeaseClock {
+  readonly #clock: Clock;
+  readonly #ttlMs: number;
+  #acknowledged: Moment;
+
+  /** `sent`: when the request that opened or attached the session was sent. */
+  constructor(clock: Clock, ttlMs: number, sent: Moment) {
+    this.#clock = clock;
+    this.#ttlMs = ttlMs;
+    this.#acknowledged = sent;
+  }
+
+  /** A keepalive sent at `sent` was acknowledged. An older one than the last changes nothing. */
+  acknowledge(sent: Moment): void {
+    if (sent.monotonicMs > this.#acknowledged.monotonicMs) this.#acknowledged = sent;
+  }
+
+  /** On the monotonic clock, ms. */
+  get deadlineMs(): number {
+    return this.#acknowledged.monotonicMs + this.#ttlMs - marginMs(this.#ttlMs);
+  }
+
+  get isPassed(): boolean {
+    return this.#clock.monotonicMs() >= this.deadlineMs;
+  }
+
+  /** No acknowledgement for TTL/2: told to the application while there is still time (design.md section 6). */
+  get jeopardyAtMs(): number {
+    return this.#acknowledged.monotonicMs + this.#ttlMs / 2;
+  }
+
+  /** Rule A2: the wall clock may take "held" away, never give it. */
+  get isSuspected(): boolean {
+    const { monotonicMs, wallMs } = this.#acknowledged;
+    return this.#clock.wallMs() - wallMs > this.#clock.monotonicMs() - monotonicMs + SUSPEND_MS;
+  }
+
+  /** Time without acknowledgement so far, ms. */
+  get silentMs(): number {
+    return this.#clock.monotonicMs() - this.#acknowledged.monotonicMs;
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Reads through a lock group's stream, for the sidecar's API: one lock, lists over namespaces, and what an error needs to say.
+ */
+import { LeaseholdError } from '../api/errors.ts';
+import type { LockView, ReadQuery, ReadResult } from '../api/wire.ts';
+import type { GroupClient } from './group-client.ts';
+import type { ListOptions } from './service.ts';
+
+const READ_MS_MAX = 5_000;
+
+export interface ReadTarget {
+  readonly alias: string;
+  readonly group: GroupClient;
+}
+
+export function unavailable(alias: string): LeaseholdError {
+  return new LeaseholdError('UNAVAILABLE', `the lock service of ${alias} does not answer right now`);
+}
+
+export async function readLock(target: ReadTarget, name: string): Promise<LockView> {
+  const result = await read(target, { type: 'getLock', name });
+  if (result.type !== 'lock') throw unavailable(target.alias);
+  return result.lock;
+}
+
+async function read({ alias, group }: ReadTarget, query: ReadQuery): Promise<ReadResult> {
+  const answer = await group.read(query, READ_MS_MAX);
+  if (answer === null) throw unavailable(alias);
+  if (answer.type === 'lock' || answer.type === 'locks') return answer;
+  if (answer.type !== 'rejected') throw unavailable(alias);
+  const { type: _type, code, message, ...details } = answer;
+  throw new LeaseholdError(code, message, details);
+}
+
+/** Locks of all namespaces in order of alias, then name; `next` names the last one when there may be more. */
+export async function listLocks(
+  targets: readonly ReadTarget[],
+  { prefix, limit, after = '' }: ListOptions,
+): Promise<{ readonly locks: readonly LockView[]; readonly next?: string }> {
+  const locks: LockView[] = [];
+  const ordered = [...targets].sort((a, b) => (a.alias < b.alias ? -1 : 1));
+  for (const target of ordered) {
+    const within = withinNamespace(target.alias, prefix, after);
+    if (within === null) continue;
+    const result = await read(target, { type: 'listLocks', ...within, limit: limit - locks.length });
+    if (result.type !== 'locks') throw unavailable(target.alias);
+    locks.push(...result.locks.map((lock) => ({ ...lock, name: `${target.alias}/${lock.name}` })));
+    const last = locks.at(-1);
+    if (last !== undefined && (result.more || locks.length >= limit)) return { locks, next: last.name };
+  }
+  return { locks };
+}
+
+/** A prefix and a place to go on from, both over full names, as they apply below one alias; null when nothing can match. */
+function withinNamespace(
+  alias: string,
+  prefix: string,
+  after: string,
+): { readonly prefix: string; readonly after: string } | null {
+  const own = `${alias}/`;
+  if (!own.startsWith(prefix) && !prefix.startsWith(own)) return null;
+  const afterAlias = after.slice(0, Math.max(0, after.indexOf('/')));
+  if (after !== '' && alias < afterAlias) return null;
+  return {
+    prefix: prefix.startsWith(own) ? prefix.slice(own.length) : '',
+    after: after.startsWith(own) ? after.slice(own.length) : '',
+  };
+}
+
+/** STALE_TOKEN when the lock is held under a higher token, else NOT_HELD; names who has it (case C12). */
+export async function notHeldError(target: ReadTarget, name: string, token: number): Promise<LeaseholdError> {
+  const { holders, lockDelayMs } = await readLock(target, name);
+  const holder = holders[0] ?? null;
+  const details = { name: `${target.alias}/${name}`, token, holder, lock_delay_ms: lockDelayMs };
+  if (holder !== null && holder.token > token) {
+    return new LeaseholdError(
+      'STALE_TOKEN',
+      `the lock is held under the higher token ${holder.token}`,
+      details,
+    );
+  }
+  return new LeaseholdError('NOT_HELD', `token ${token} does not hold this lock`, details);
+}

@@ -1,0 +1,98 @@
+/**
+ * The state store on disk: a journal of JSON lines, appended synchronously and without fsync: it has to outlive this process,
+ * not the machine, since the pod's own volume does not either. Rewritten when it is mostly history.
+ */
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { MemoryStateStore, type SidecarRecord, type StateStore } from './state-store.ts';
+
+const REWRITE_LINES_MIN = 10_000;
+
+type Line =
+  | { readonly put: SidecarRecord }
+  | { readonly remove: SidecarRecord }
+  | { readonly removeEnvelope: string };
+
+export class FileStateStore implements StateStore {
+  readonly #path: string;
+  readonly #records = new MemoryStateStore();
+  #lines = 0;
+  #file: number;
+
+  /** Opens or makes the file, readable by its owner alone: it holds session secrets. */
+  constructor(path: string) {
+    this.#path = path;
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    if (existsSync(path)) this.#read();
+    this.#file = this.#rewrite();
+  }
+
+  load(): readonly SidecarRecord[] {
+    return this.#records.load();
+  }
+
+  put(record: SidecarRecord): void {
+    this.#records.put(record);
+    this.#append({ put: record });
+  }
+
+  remove(record: SidecarRecord): void {
+    this.#records.remove(record);
+    this.#append({ remove: record });
+  }
+
+  removeEnvelope(id: string): void {
+    this.#records.removeEnvelope(id);
+    this.#append({ removeEnvelope: id });
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+
+  #append(line: Line): void {
+    writeSync(this.#file, `${JSON.stringify(line)}\n`);
+    this.#lines++;
+    if (this.#lines < Math.max(REWRITE_LINES_MIN, 4 * this.#records.size)) return;
+    closeSync(this.#file);
+    this.#file = this.#rewrite();
+  }
+
+  /** The last line may be cut off where the process ended; nothing was answered on its strength. */
+  #read(): void {
+    for (const text of readFileSync(this.#path, 'utf8').split('\n')) {
+      const line = parse(text);
+      if (line === null) continue;
+      if ('put' in line) this.#records.put(line.put);
+      else if ('remove' in line) this.#records.remove(line.remove);
+      else this.#records.removeEnvelope(line.removeEnvelope);
+    }
+  }
+
+  #rewrite(): number {
+    const next = `${this.#path}.next`;
+    const lines = this.#records.load().map((put) => `${JSON.stringify({ put } satisfies Line)}\n`);
+    writeFileSync(next, lines.join(''), { mode: 0o600 });
+    renameSync(next, this.#path);
+    this.#lines = lines.length;
+    return openSync(this.#path, 'a', 0o600);
+  }
+}
+
+function parse(text: string): Line | null {
+  if (text === '') return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * What the sidecar must know after a restart (rule A4): session secrets, attach numbers, grants it has told of. Written
+ * before it answers. A record replaces the one before it under the same key; `null` removes it.
+ */
+
+import type { SessionId, Token } from '../api/entry.ts';
+import type { Liveness } from './service.ts';
+
+export type SidecarRecord =
+  | {
+      readonly type: 'envelope';
+      readonly id: string;
+      readonly client: string;
+      readonly ttlMs: number;
+      readonly isTtlChosen: boolean;
+      readonly keepalive: Liveness;
+      readonly maxHoldMs: number;
+      readonly isSingle: boolean;
+    }
+  | {
+      readonly type: 'session';
+      readonly envelope: string;
+      readonly alias: string;
+      readonly session: SessionId;
+      readonly attach: number;
+      readonly secret: string;
+      readonly ttlMs: number;
+    }
+  | {
+      readonly type: 'grant';
+      readonly envelope: string;
+      readonly alias: string;
+      readonly name: string;
+      readonly token: Token;
+      readonly key: string;
+      readonly owner: string;
+      readonly request: string | null;
+    };
+
+export interface StateStore {
+  /** What was kept, envelopes first. */
+  load(): readonly SidecarRecord[];
+  /** Durable against the end of this process when it returns. */
+  put(record: SidecarRecord): void;
+  /** Removes one record; unknown ones are fine. */
+  remove(record: SidecarRecord): void;
+  /** Removes an envelope with all that belongs to it. */
+  removeEnvelope(id: string): void;
+}
+
+export function envelopeOf(record: SidecarRecord): string {
+  return record.type === 'envelope' ? record.id : record.envelope;
+}
+
+/** Under which records of one envelope replace each other. */
+function keyOf(record: SidecarRecord): string {
+  switch (record.type) {
+    case 'envelope':
+      return 'envelope';
+    case 'session':
+      return `session ${record.alias}`;
+    case 'grant':
+      return `grant ${record.alias} ${record.token}`;
+  }
+}
+
+/** Keeps everything in memory: for the simulator and for tests, which hand it to the next life of a sidecar. */
+export class MemoryStateStore implements StateStore {
+  readonly #envelopes = new Map<string, Map<string, SidecarRecord>>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  load(): readonly SidecarRecord[] {
+    return [...this.#envelopes.values()].flatMap((records) => [...records.values()]);
+  }
+
+  put(record: SidecarRecord): void {
+    const id = envelopeOf(record);
+    let records = this.#envelopes.get(id);
+    if (records === undefined) {
+      records = new Map();
+      this.#envelopes.set(id, records);
+    }
+    if (!records.has(keyOf(record))) this.#size++;
+    records.set(keyOf(record), record);
+  }
+
+  remove(record: SidecarRecord): void {
+    if (this.#envelopes.get(envelopeOf(record))?.delete(keyOf(record)) === true) this.#size--;
+  }
+
+  removeEnvelope(id: string): void {
+    this.#size -= this.#envelopes.get(id)?.size ?? 0;
+    this.#envelopes.delete(id);
+  }
+}
