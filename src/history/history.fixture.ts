@@ -160,6 +160,8 @@ export const quarantined: LockEvent = { type: 'quarantined', name: 'a', reason: 
 
 export const BEAT_MS = 250;
 
+type WithoutLineage<T> = T extends unknown ? Omit<T, 'lineage'> : never;
+
 type Step =
   | { readonly kind: 'entry'; readonly entry: HistoryEntry }
   | { readonly kind: 'client'; readonly record: ClientRecord }
@@ -204,7 +206,7 @@ export class History {
     return this;
   }
 
-  client(...records: readonly (Omit<ClientRecord, 'lineage'> & { type: ClientRecord['type'] })[]): this {
+  client(...records: readonly WithoutLineage<ClientRecord>[]): this {
     for (const record of records) {
       this.steps.push({ kind: 'client', record: { lineage: this.lineage, ...record } as ClientRecord });
     }

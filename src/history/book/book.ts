@@ -154,7 +154,7 @@ export class Book {
 
   /** Number of leader changes between two run times. */
   takeOversWithin(from: number, to: number): number {
-    return this.#takeOvers.filter((runAt) => runAt >= from && runAt <= to).length;
+    return this.#takeOvers.filter((runAt) => runAt > from && runAt <= to).length;
   }
 
   /** The name's page, made when there was none, and marked as touched by this entry. */

@@ -195,8 +195,10 @@ function endQuarantine(state: NaiveState, command: Unquarantine): CommandResult 
   return DONE;
 }
 
+/** Session 0: reported by somebody without a session, the resource itself for instance. */
 function reportStale(state: NaiveState, command: ReportStale): CommandResult {
-  if (aliveSession(state, command.session) === undefined) return refused('SESSION_EXPIRED');
+  const isKnown = command.session === 0 || aliveSession(state, command.session) !== undefined;
+  if (!isKnown) return refused('SESSION_EXPIRED');
   const { name, session, token, resource } = command;
   state.events.push({ type: 'fencingRejected', name, session, token, resource });
   return DONE;

@@ -89,5 +89,9 @@ export interface HealthApiOptions {
 
 /** The second port. It is reached by the address of the pod, so it looks at no Host; it tells nothing of any lock. */
 export function createHealthApi(options: HealthApiOptions): RequestListener {
-  return createApp({ routes: healthRoutes, dependencies: options, guard: () => undefined });
+  return createApp({
+    routes: healthRoutes,
+    dependencies: { ...options, isStopping: () => false },
+    guard: () => undefined,
+  });
 }

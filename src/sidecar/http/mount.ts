@@ -108,7 +108,11 @@ function handlerOf<Dependencies extends HealthDependencies>(
     response.locals.refusalContext = route.refusalContext(parameter);
     if (isColonForm) refuseSecondColon(request);
     const body = route.body === null ? {} : await readBody(request, response);
-    const call = new HttpCall(request, response, parameter, body);
+    const call = new HttpCall(request, response, {
+      parameter,
+      body,
+      isStopping: () => dependencies.isStopping(),
+    });
     try {
       deliver(response, await route.run(call, dependencies));
     } catch (thrown) {
@@ -152,18 +156,26 @@ function isDecodable(segment: string): boolean {
   }
 }
 
+interface CallParts {
+  readonly parameter: string | undefined;
+  readonly body: object;
+  isStopping(): boolean;
+}
+
 class HttpCall implements RawCall {
   readonly request: Request;
   readonly response: Response;
   readonly parameter: string | undefined;
   readonly body: object;
+  readonly #isStopping: () => boolean;
   #left: AbortController | undefined;
 
-  constructor(request: Request, response: Answering, parameter: string | undefined, body: object) {
+  constructor(request: Request, response: Answering, { parameter, body, isStopping }: CallParts) {
     this.request = request;
     this.response = response;
     this.parameter = parameter;
     this.body = body;
+    this.#isStopping = isStopping;
   }
 
   get query(): string {
@@ -174,7 +186,9 @@ class HttpCall implements RawCall {
   hangUp(): AbortSignal {
     if (this.#left === undefined) {
       this.#left = new AbortController();
-      onHangUp(this.request, this.response, () => this.giveUp());
+      onHangUp(this.request, this.response, () => {
+        if (!this.#isStopping()) this.giveUp();
+      });
     }
     return this.#left.signal;
   }

@@ -10,12 +10,12 @@ export interface HealthDependencies {
   readonly metrics: Pick<Metrics, 'text' | 'contentType'> & { readonly http: HttpMetrics };
   /** Whether this process serves. Never whether the group has a quorum: a restart of this process mends nothing there. */
   ready(): boolean;
+  /** True while this process closes connections itself: that is no hang-up of the applications (rule A3). */
+  isStopping(): boolean;
 }
 
 export interface ApiDependencies extends HealthDependencies {
   readonly service: SidecarService;
   /** The OpenAPI document as JSON text. */
   openApiText(): string;
-  /** True while this process closes connections itself: that is no hang-up of the applications (rule A3). */
-  isStopping(): boolean;
 }
