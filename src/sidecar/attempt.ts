@@ -4,7 +4,7 @@
  */
 
 import type { Token } from '../api/entry.ts';
-import { type ErrorCode, type ErrorDetails, LeaseholdError } from '../api/errors.ts';
+import { LeaseholdError } from '../api/errors.ts';
 import type { Timer } from '../platform/runtime.ts';
 import type { AcquireOptions } from './service.ts';
 
@@ -71,6 +71,7 @@ export class Attempt {
    * was written, which to the caller is the same (rule A5).
    */
   join(hangUp: AbortSignal, onGone: () => void): Promise<Token> {
+    const { state } = this;
     return new Promise((resolve, reject) => {
       let isTold = false;
       const call: Call = {
@@ -87,7 +88,8 @@ export class Attempt {
         reject(new LeaseholdError('CANCELLED', 'the caller hung up'));
         onGone();
       };
-      this.#calls.add(call);
+      if (state.kind === 'granted') call.resolve(state.token);
+      else this.#calls.add(call);
       if (hangUp.aborted) gone();
       else hangUp.addEventListener('abort', gone, { once: true });
     });
@@ -101,8 +103,8 @@ export class Attempt {
     this.#settle(({ resolve }) => resolve(token));
   }
 
-  fail(code: ErrorCode, message: string, details: ErrorDetails = {}): void {
-    this.#settle(({ reject }) => reject(new LeaseholdError(code, message, details)));
+  fail(error: LeaseholdError): void {
+    this.#settle(({ reject }) => reject(error));
   }
 
   #settle(tell: (call: Call) => void): void {

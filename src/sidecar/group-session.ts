@@ -130,11 +130,13 @@ export class GroupSession implements AttachableSession {
   /** Ends the session; resolves when the group has confirmed it, or was found to have ended it already. */
   close(clean: boolean): Promise<void> {
     if (this.#phase === 'over') return Promise.resolve();
-    // Nobody hears of what else was under way: the owner has given everything up.
+    // Whatever else was under way comes to the same end: the owner has given everything up.
+    const overtaken = [...this.#pending];
     this.#pending.clear();
     return new Promise((resolve) => {
       const done = (): void => {
         this.#end();
+        for (const { onAnswer, isPersistent } of overtaken) if (isPersistent) onAnswer({ type: 'done' });
         resolve();
       };
       if (!this.#isKnown && !this.#client.isConnected) return done();
@@ -142,7 +144,9 @@ export class GroupSession implements AttachableSession {
         isPersistent: true,
       });
       // The number on disk is the one in force, so closing needs no attach, which would count as a keepalive.
-      if (this.#phase === 'dormant') this.#live();
+      if (this.#phase !== 'dormant') return;
+      if (this.#client.isConnected) this.#live();
+      else this.#phase = 'attaching';
     });
   }
 

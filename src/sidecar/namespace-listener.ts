@@ -16,6 +16,8 @@ export interface ListenerContext {
   readonly ttlMs: number;
   readonly store: StateStore;
   readonly metrics: SidecarMetrics;
+  /** The group did not open a session; the application's own goes on. */
+  readonly onRefused: () => void;
   /** The namespace's session is over. */
   readonly onOver: (reason: string) => void;
 }
@@ -80,6 +82,7 @@ export function listenTo(context: ListenerContext, session: () => NamespaceSessi
       envelope.tell({ event: 'jeopardy', deadlineInMs: inMs(session().deadlineMs) });
     },
     restored: () => envelope.tell({ event: 'restored', deadlineInMs: inMs(session().deadlineMs) }),
+    openRefused: context.onRefused,
     over: context.onOver,
   };
 }

@@ -3,16 +3,14 @@
  * Runs over ports alone, so that the simulator runs this very code.
  */
 import { type ErrorCode, LeaseholdError } from '../api/errors.ts';
-import { NAME_BYTES_MAX, TTL_MS_DEFAULT } from '../api/limits.ts';
+import { NAME_BYTES_MAX } from '../api/limits.ts';
 import { nameProblem, splitAlias } from '../api/names.ts';
 import type { LockView } from '../api/wire.ts';
-import { sha256 } from '../core/index.ts';
-import type { SidecarMetrics } from '../platform/metrics.ts';
 import type { Runtime } from '../platform/runtime.ts';
-import { Envelope, type EnvelopeOptions, sessionExpired } from './envelope.ts';
-import { type Connect, GroupClient } from './group-client.ts';
-import { listenTo } from './namespace-listener.ts';
-import { type Grant, NamespaceSession } from './namespace-session.ts';
+import type { Envelope } from './envelope.ts';
+import { Envelopes } from './envelopes.ts';
+import { GroupClient } from './group-client.ts';
+import type { Grant, NamespaceSession } from './namespace-session.ts';
 import { listLocks, notHeldError, readLock, unavailable } from './reads.ts';
 import type {
   AcquireOptions,
@@ -20,22 +18,14 @@ import type {
   EventSubscription,
   Granted,
   ListOptions,
-  Liveness,
   OpenedSession,
   OpenOptions,
   Released,
   SidecarService,
   StreamLine,
 } from './service.ts';
-import type { SidecarRecord, StateStore } from './state-store.ts';
-
-/** A namespace this sidecar serves. `defaults` are read at each use, since a manifest may change. */
-export interface NamespaceTarget {
-  readonly alias: string;
-  readonly connect: Connect;
-  readonly metrics: SidecarMetrics;
-  readonly defaults: () => { readonly ttlMs: number; readonly maxHoldMs: number };
-}
+import type { StateStore } from './state-store.ts';
+import type { NamespaceTarget, Target } from './target.ts';
 
 export interface SidecarOptions {
   readonly runtime: Runtime;
@@ -44,19 +34,19 @@ export interface SidecarOptions {
 
 const REPORT_MS_MAX = 5_000;
 
-interface Target extends NamespaceTarget {
-  readonly group: GroupClient;
+interface GrantReference {
+  readonly sessionId: string;
+  readonly token: number;
 }
 
 export class Sidecar implements SidecarService {
   readonly #runtime: Runtime;
-  readonly #store: StateStore;
   readonly #targets = new Map<string, Target>();
-  readonly #envelopes = new Map<string, Envelope>();
+  readonly #envelopes: Envelopes;
 
   constructor({ runtime, store }: SidecarOptions) {
     this.#runtime = runtime;
-    this.#store = store;
+    this.#envelopes = new Envelopes(runtime, store, this.#targets);
   }
 
   /** Serves a namespace from now on. Call `restore` once, after the first ones were added. */
@@ -71,26 +61,15 @@ export class Sidecar implements SidecarService {
     const target = this.#targets.get(alias);
     if (target === undefined) return;
     this.#targets.delete(alias);
-    for (const envelope of this.#envelopes.values()) {
-      const session = envelope.namespaces.get(alias);
-      if (session !== undefined) session.over('the namespace is not served any more');
+    for (const { namespaces } of [...this.#envelopes.all()]) {
+      namespaces.get(alias)?.over('the namespace is not served any more');
     }
     target.group.close();
   }
 
   /** Goes on with the sessions of an earlier life (rule A4). */
   restore(): void {
-    const records = this.#store.load();
-    for (const record of records) {
-      if (record.type === 'envelope') this.#addEnvelope(record);
-    }
-    for (const record of records) {
-      if (record.type !== 'session') continue;
-      const envelope = this.#envelopes.get(record.envelope);
-      const target = this.#targets.get(record.alias);
-      if (envelope === undefined || target === undefined) this.#store.remove(record);
-      else this.#resume(envelope, target, record, records);
-    }
+    this.#envelopes.restore();
   }
 
   /** Stops without ending anything: sessions go on in the next life, or expire. */
@@ -104,7 +83,7 @@ export class Sidecar implements SidecarService {
 
   figures(alias: string): { readonly sessions: number; readonly grants: number; readonly waits: number } {
     const figures = { sessions: 0, grants: 0, waits: 0 };
-    for (const { namespaces } of this.#envelopes.values()) {
+    for (const { namespaces } of this.#envelopes.all()) {
       const session = namespaces.get(alias);
       if (session === undefined) continue;
       figures.sessions++;
@@ -114,84 +93,64 @@ export class Sidecar implements SidecarService {
     return figures;
   }
 
-  openSession(options: OpenOptions): Promise<OpenedSession> {
-    const { client, ttlMs, keepalive, maxHoldMs = 0 } = options;
-    const envelope = this.#newEnvelope({ client, ttlMs, keepalive, maxHoldMs, isSingle: false });
-    const { id } = envelope.options;
-    return Promise.resolve({
-      sessionId: id,
-      ttlMs: envelope.options.ttlMs,
-      keepaliveEveryMs: envelope.options.ttlMs / 5,
-    });
+  async openSession({ client, ttlMs, keepalive, maxHoldMs = 0 }: OpenOptions): Promise<OpenedSession> {
+    const { options } = this.#envelopes.open({ client, ttlMs, keepalive, maxHoldMs, isSingle: false });
+    return { sessionId: options.id, ttlMs: options.ttlMs, keepaliveEveryMs: options.ttlMs / 5 };
   }
 
   async keepaliveSession(sessionId: string): Promise<Deadline> {
-    const envelope = this.#envelope(sessionId);
-    envelope.touch();
+    const envelope = this.#touched(sessionId);
     return this.#deadline(envelope.deadlineMs);
   }
 
   openEvents(sessionId: string, onLine: (line: StreamLine) => void): EventSubscription {
-    return this.#envelope(sessionId).openStream(onLine);
+    return this.#envelopes.get(sessionId).openStream(onLine);
   }
 
   async closeSession(sessionId: string): Promise<void> {
-    const envelope = this.#envelope(sessionId);
-    envelope.touch();
-    await this.#closeEnvelope(envelope, true, 'the application closed the session');
+    await this.#envelopes.close(this.#touched(sessionId), true, 'the application closed the session');
   }
 
   async acquire(fullName: string, options: AcquireOptions): Promise<Granted> {
     const { target, rest } = this.#resolve(fullName);
-    const started = this.#runtime.clock.monotonicMs();
-    const outcome = (code: 'granted' | ErrorCode): void =>
-      target.metrics.acquired(code, this.#runtime.clock.monotonicMs() - started);
-    const envelope =
-      options.sessionId === undefined ? this.#singleEnvelope(options) : this.#envelope(options.sessionId);
+    const startedMs = this.#runtime.clock.monotonicMs();
+    const count = (outcome: 'granted' | ErrorCode): void =>
+      target.metrics.acquired(outcome, this.#runtime.clock.monotonicMs() - startedMs);
+    const envelope = this.#envelopeFor(options);
     try {
       const granted = await envelope.during(() => this.#acquireIn(envelope, target, rest, options));
-      outcome('granted');
+      count('granted');
       return granted;
     } catch (error) {
-      if (envelope.options.isSingle && options.sessionId === undefined) this.#dropSingle(envelope);
-      outcome(error instanceof LeaseholdError ? error.code : 'UNAVAILABLE');
-      throw error instanceof LeaseholdError ? await this.#explain(error, target, rest, envelope) : error;
+      const isNew = options.sessionId === undefined;
+      if (isNew && !envelope.isOver) void this.#envelopes.close(envelope, true, 'its lock was not acquired');
+      if (!(error instanceof LeaseholdError)) throw error;
+      count(error.code);
+      throw await explain(error, target, rest, isNew ? undefined : options.sessionId);
     }
   }
 
-  async release(
-    fullName: string,
-    { sessionId, token }: { readonly sessionId: string; readonly token: number },
-  ): Promise<Released> {
+  async release(fullName: string, { sessionId, token }: GrantReference): Promise<Released> {
     const { target, rest } = this.#resolve(fullName);
-    const envelope = this.#envelope(sessionId);
-    envelope.touch();
+    if (this.#envelopes.wasReleased(sessionId, rest, token)) return { already: true };
+    const envelope = this.#touched(sessionId);
     const session = envelope.namespaces.get(target.alias);
     const released = session?.release(rest, token) ?? null;
-    if (released !== null) {
-      await released;
-      if (envelope.options.isSingle) await this.#closeEnvelope(envelope, true, 'its lock was released');
-      return { already: false };
+    if (released === null) {
+      if (session?.ended.get(rest, token)?.how === 'released') return { already: true };
+      return this.#refuseGrant(target, session, rest, token);
     }
-    const ended = session?.ended.get(rest, token);
-    if (ended?.how === 'released') return { already: true };
-    this.#countWork(target, session, token);
-    throw await notHeldError(target, rest, token);
+    await released;
+    if (envelope.options.isSingle) await this.#envelopes.close(envelope, true, 'its lock was released');
+    return { already: false };
   }
 
-  async renew(
-    fullName: string,
-    { sessionId, token }: { readonly sessionId: string; readonly token: number },
-  ): Promise<Granted> {
+  async renew(fullName: string, { sessionId, token }: GrantReference): Promise<Granted> {
     const { target, rest } = this.#resolve(fullName);
-    const envelope = this.#envelope(sessionId);
-    envelope.touch();
+    const envelope = this.#touched(sessionId);
     const session = envelope.namespaces.get(target.alias);
     const held = session?.held(rest, token) ?? null;
-    if (session === undefined || held === null) {
-      this.#countWork(target, session, token);
-      throw await notHeldError(target, rest, token);
-    }
+    if (session === undefined || held === null) return this.#refuseGrant(target, session, rest, token);
     return this.#granted(envelope, session, held.grant);
   }
 
@@ -200,8 +159,8 @@ export class Sidecar implements SidecarService {
     { token, resource }: { readonly token: number; readonly resource: string },
   ): Promise<void> {
     const { target, rest } = this.#resolve(fullName);
-    for (const { namespaces } of this.#envelopes.values())
-      this.#countWork(target, namespaces.get(target.alias), token);
+    for (const { namespaces } of this.#envelopes.all())
+      countWork(target, namespaces.get(target.alias), token);
     await new Promise<void>((resolve, reject) => {
       const gaveUp = (): void => reject(unavailable(target.alias));
       const timer = this.#runtime.timers.after(REPORT_MS_MAX, gaveUp);
@@ -224,11 +183,11 @@ export class Sidecar implements SidecarService {
 
   held(fullName: string, token: number): { readonly held: boolean } & Partial<Deadline> {
     const { target, rest } = this.#resolve(fullName);
-    for (const { namespaces } of this.#envelopes.values()) {
+    for (const { namespaces } of this.#envelopes.all()) {
       const session = namespaces.get(target.alias);
       const held = session?.held(rest, token) ?? null;
       if (held !== null) return { held: true, ...this.#deadline(held.deadlineMs) };
-      this.#countWork(target, session, token);
+      countWork(target, session, token);
     }
     return { held: false };
   }
@@ -242,7 +201,8 @@ export class Sidecar implements SidecarService {
     }
     const target = this.#targets.get(parts.alias);
     if (target === undefined) {
-      const message = `no namespace is served as ${JSON.stringify(parts.alias)}; served here: ${this.aliases().join(', ')}`;
+      const served = this.aliases().join(', ');
+      const message = `no namespace is served as ${JSON.stringify(parts.alias)}; served here: ${served}`;
       throw new LeaseholdError('NAMESPACE_NOT_FOUND', message, { field: 'name' });
     }
     const problem = nameProblem(parts.rest);
@@ -251,65 +211,16 @@ export class Sidecar implements SidecarService {
     return { target, rest: parts.rest };
   }
 
-  #envelope(sessionId: string): Envelope {
+  /** The session, whose application has just shown that it lives. */
+  #touched(sessionId: string): Envelope {
     const envelope = this.#envelopes.get(sessionId);
-    if (envelope === undefined) throw sessionExpired(sessionId, 'unknown, or ended before');
+    envelope.touch();
     return envelope;
   }
 
-  #newEnvelope(options: {
-    readonly client: string;
-    readonly ttlMs: number | undefined;
-    readonly keepalive: Liveness;
-    readonly maxHoldMs: number;
-    readonly isSingle: boolean;
-  }): Envelope {
-    const { ttlMs, ...rest } = options;
-    const id = `s-${this.#runtime.random.hex(12)}`;
-    const record = {
-      type: 'envelope',
-      id,
-      ...rest,
-      ttlMs: ttlMs ?? this.#shortestTtlMs(),
-      isTtlChosen: ttlMs !== undefined,
-    } as const;
-    this.#store.put(record);
-    return this.#addEnvelope(record);
-  }
-
-  /** Without a choice the application keeps the pace of the most demanding namespace it could touch. */
-  #shortestTtlMs(): number {
-    const all = [...this.#targets.values()].map(({ defaults }) => defaults().ttlMs);
-    return all.length === 0 ? TTL_MS_DEFAULT : Math.min(...all);
-  }
-
-  #addEnvelope(options: EnvelopeOptions): Envelope {
-    const envelope: Envelope = new Envelope(this.#runtime, options, (reason) => {
-      void this.#closeEnvelope(envelope, false, reason);
-    });
-    this.#envelopes.set(options.id, envelope);
-    return envelope;
-  }
-
-  #singleEnvelope({ client = '', ttlMs }: AcquireOptions): Envelope {
-    return this.#newEnvelope({ client, ttlMs, keepalive: 'app', maxHoldMs: 0, isSingle: true });
-  }
-
-  /** The acquire it was opened for came to nothing. */
-  #dropSingle(envelope: Envelope): void {
-    if (!envelope.isOver) void this.#closeEnvelope(envelope, true, 'its lock was not acquired');
-  }
-
-  async #closeEnvelope(envelope: Envelope, clean: boolean, reason: string): Promise<void> {
-    const closing = [...envelope.namespaces.values()].map((session) => session.close(clean, reason));
-    this.#forget(envelope, reason);
-    await Promise.all(closing);
-  }
-
-  #forget(envelope: Envelope, reason: string): void {
-    envelope.end(reason);
-    this.#envelopes.delete(envelope.options.id);
-    this.#store.removeEnvelope(envelope.options.id);
+  #envelopeFor({ sessionId, client = '', ttlMs }: AcquireOptions): Envelope {
+    if (sessionId !== undefined) return this.#envelopes.get(sessionId);
+    return this.#envelopes.open({ client, ttlMs, keepalive: 'app', maxHoldMs: 0, isSingle: true });
   }
 
   async #acquireIn(
@@ -319,83 +230,22 @@ export class Sidecar implements SidecarService {
     options: AcquireOptions,
   ): Promise<Granted> {
     const { mode, permits, reentrant, waitMs, purpose, request, hangUp } = options;
-    const session = envelope.namespaces.get(target.alias) ?? this.#openNamespace(envelope, target);
+    const session = this.#envelopes.namespaceOf(envelope, target);
     const owner = options.owner ?? envelope.options.client;
-    const call = { name, mode, permits, reentrant, owner, waitMs, purpose, request, hangUp };
-    const token = await session.acquire(call);
+    const token = await session.acquire({
+      name,
+      mode,
+      permits,
+      reentrant,
+      owner,
+      waitMs,
+      purpose,
+      request,
+      hangUp,
+    });
     const held = session.held(name, token);
-    if (held === null)
-      throw new LeaseholdError('NOT_HELD', 'the grant ended while its answer was on its way', { token });
-    return this.#granted(envelope, session, held.grant);
-  }
-
-  #openNamespace(envelope: Envelope, target: Target): NamespaceSession {
-    const { client, ttlMs, isTtlChosen, maxHoldMs, keepalive } = envelope.options;
-    const defaults = target.defaults();
-    // A frozen process keeps its socket open, so a stream alone is no sign of life for ever (rule A3).
-    const holdMs = maxHoldMs === 0 && keepalive === 'stream' ? defaults.maxHoldMs : maxHoldMs;
-    const secret = this.#runtime.random.hex(32);
-    return this.#addNamespaceSession(envelope, target, {
-      clientName: client,
-      ttlMs: isTtlChosen ? ttlMs : defaults.ttlMs,
-      maxHoldMs: holdMs,
-      secret,
-      secretHash: sha256(secret),
-    });
-  }
-
-  #addNamespaceSession(
-    envelope: Envelope,
-    target: Target,
-    options: ConstructorParameters<typeof NamespaceSession>[2],
-  ): NamespaceSession {
-    const { alias } = target;
-    const context = {
-      runtime: this.#runtime,
-      envelope,
-      alias,
-      secret: options.secret,
-      ttlMs: options.ttlMs,
-      store: this.#store,
-      metrics: target.metrics,
-      onOver: (reason: string) => this.#namespaceOver(envelope, alias, reason),
-    };
-    const session: NamespaceSession = new NamespaceSession(
-      target.group,
-      listenTo(context, () => session),
-      options,
-    );
-    envelope.namespaces.set(alias, session);
-    return session;
-  }
-
-  /** Rule A6: loss is per group. An envelope with nothing left in any group ends with it. */
-  #namespaceOver(envelope: Envelope, alias: string, reason: string): void {
-    envelope.namespaces.delete(alias);
-    if (envelope.namespaces.size === 0 && !envelope.isOver) this.#forget(envelope, reason);
-  }
-
-  #resume(
-    envelope: Envelope,
-    target: Target,
-    { alias, session, attach, secret, ttlMs }: SessionRecord,
-    records: readonly SidecarRecord[],
-  ): void {
-    const known = records.flatMap((record) =>
-      record.type === 'grant' && record.envelope === envelope.options.id && record.alias === alias
-        ? [grantFrom(record)]
-        : [],
-    );
-    const { client, maxHoldMs } = envelope.options;
-    this.#addNamespaceSession(envelope, target, {
-      clientName: client,
-      ttlMs,
-      maxHoldMs,
-      secret,
-      secretHash: sha256(secret),
-      resume: { session, attach, dormant: envelope.needsStream },
-      known,
-    });
+    if (held !== null) return this.#granted(envelope, session, held.grant);
+    throw new LeaseholdError('NOT_HELD', 'the grant ended while its answer was on its way', { token });
   }
 
   #granted(envelope: Envelope, session: NamespaceSession, grant: Grant): Granted {
@@ -414,27 +264,32 @@ export class Sidecar implements SidecarService {
     };
   }
 
-  /** A refusal says where and for whom, and after a wait also who has the lock. */
-  async #explain(
-    error: LeaseholdError,
+  async #refuseGrant(
     target: Target,
+    session: NamespaceSession | undefined,
     name: string,
-    envelope: Envelope,
-  ): Promise<LeaseholdError> {
-    const details = { name: `${target.alias}/${name}`, session_id: envelope.options.id, ...error.details };
-    if (error.code !== 'WAIT_TIMEOUT') return new LeaseholdError(error.code, error.message, details);
-    const lock = await readLock(target, name).catch(() => null);
-    return new LeaseholdError(error.code, error.message, { ...details, holder: lock?.holders[0] ?? null });
-  }
-
-  /** A call with a token that was lost: its application worked on (design.md section 6). */
-  #countWork({ metrics }: Target, session: NamespaceSession | undefined, token: number): void {
-    if (session?.ended.countOnce(token) === true) metrics.leaseExpiredWhileWorking();
+    token: number,
+  ): Promise<never> {
+    countWork(target, session, token);
+    throw await notHeldError(target, name, token);
   }
 }
 
-type SessionRecord = Extract<SidecarRecord, { type: 'session' }>;
+/** A refusal says where and for whom, and after a wait also who has the lock (case C12). */
+async function explain(
+  error: LeaseholdError,
+  target: Target,
+  name: string,
+  sessionId: string | undefined,
+): Promise<LeaseholdError> {
+  const session = sessionId === undefined ? {} : { session_id: sessionId };
+  const details = { name: `${target.alias}/${name}`, ...session, ...error.details };
+  if (error.code !== 'WAIT_TIMEOUT') return new LeaseholdError(error.code, error.message, details);
+  const lock = await readLock(target, name).catch(() => null);
+  return new LeaseholdError(error.code, error.message, { ...details, holder: lock?.holders[0] ?? null });
+}
 
-function grantFrom({ name, token, key, owner, request }: Extract<SidecarRecord, { type: 'grant' }>): Grant {
-  return { name, token, key, owner, request: request ?? undefined, frozenDeadlineMs: null };
+/** A call with a token that was lost: its application worked on (design.md section 6). */
+function countWork({ metrics }: Target, session: NamespaceSession | undefined, token: number): void {
+  if (session?.ended.countOnce(token) === true) metrics.leaseExpiredWhileWorking();
 }

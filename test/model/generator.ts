@@ -117,6 +117,8 @@ export class Generator {
   #acquire(step: 'acquire' | 'repeat' | 'reuseKey' | 'malformed', state: State): Command {
     const random = this.#random;
     const session = this.#session(state);
+    // Before the key, since acks count first: a key named there would start a new request.
+    const acks = this.#acks(session, 0.5);
     const known = step === 'acquire' ? undefined : this.#repeatableKey(session);
     const name = random.pick(this.world.names);
     const command = acquireCommand({
@@ -127,13 +129,13 @@ export class Generator {
       owner: random.pick(['', 'me', 'you']),
       purpose: random.chance(0.1) ? 'why' : '',
       waitMs: random.pick(this.world.waitMs),
-      acks: this.#acks(session, 0.5),
+      acks,
     });
     if (step === 'malformed') return { ...command, ...this.#fault() };
     if (known === undefined) return command;
     const same = session?.keys.get(known)?.request;
     if (step === 'reuseKey' || same === undefined) return { ...command, key: known };
-    return { ...same, attach: command.attach, waitMs: command.waitMs, acks: command.acks };
+    return { ...same, attach: command.attach, waitMs: command.waitMs, acks };
   }
 
   #key(session: Session | undefined, random: Random): string {

@@ -151,7 +151,7 @@ function configure(state: NaiveState, command: Configure): CommandResult {
     if (session.ending !== null) continue;
     if (config !== null && isConsumer(config, session.identity)) continue;
     const already = state.backlog.some((duty) => duty.kind === 'strip' && duty.session === session.id);
-    if (!already) state.backlog.push({ kind: 'strip', session: session.id, beyond: 0 });
+    if (!already) state.backlog.push({ kind: 'strip', session: session.id });
   }
   return DONE;
 }

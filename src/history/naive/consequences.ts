@@ -7,6 +7,7 @@ import { endHold, grantNext, grantOf, refuseWait, removeWait, revoke } from './l
 import {
   aliveSession,
   assert,
+  isConsumer,
   type NaiveDuty,
   type NaiveHold,
   type NaiveState,
@@ -14,12 +15,18 @@ import {
 } from './state.ts';
 
 export function workOnBacklog(state: NaiveState): void {
-  while (state.budget > 0) {
+  for (;;) {
     const duty = state.backlog[0];
     if (duty === undefined) return;
-    const left = duty.kind === 'end' ? endOneStep(state, duty) : stripOneStep(state, duty);
-    if (left) state.budget -= 1;
-    else state.backlog = state.backlog.filter((other) => other !== duty);
+    const step = duty.kind === 'end' ? nextStepOfEnd(state, duty) : nextStepOfStrip(state, duty);
+    if (step === null) {
+      // Nothing left of it: done at once and at no cost, even with the budget used up.
+      state.backlog = state.backlog.filter((other) => other !== duty);
+      if (duty.kind === 'end') finishSession(state, duty);
+    } else if (state.budget > 0) {
+      state.budget -= 1;
+      step();
+    } else return;
   }
 }
 
@@ -27,48 +34,54 @@ function holdsByRisingToken(state: NaiveState, session: number): NaiveHold[] {
   return state.holds.filter((hold) => hold.session === session).sort((a, b) => a.token - b.token);
 }
 
-/** One wait or hold less; false when none was left and the session is gone (rule C10). */
-function endOneStep(state: NaiveState, duty: NaiveDuty & { kind: 'end' }): boolean {
+/** One wait or hold less (rule C10); null when none is left. */
+function nextStepOfEnd(state: NaiveState, duty: NaiveDuty): (() => void) | null {
   const session = state.sessions.find((other) => other.id === duty.session);
   assert(session !== undefined && session.ending !== null, `session ${duty.session} is not ending`);
+  const cause = session.ending;
   const wait = state.waits.find((other) => other.session === duty.session);
   if (wait !== undefined) {
-    removeWait(state, wait);
-    refuseWait(state, wait, 'SESSION_EXPIRED');
-    return true;
+    return () => {
+      removeWait(state, wait);
+      refuseWait(state, wait, 'SESSION_EXPIRED');
+    };
   }
   const hold = holdsByRisingToken(state, duty.session)[0];
-  if (hold !== undefined && session.ending === 'closed') {
-    state.events.push({ type: 'released', ...grantOf(hold), cause: 'close' });
-    endHold(state, hold, { by: 'RELEASED', unclean: hold.revoking !== null });
-    return true;
+  if (hold === undefined) return null;
+  if (cause === 'closed') {
+    return () => {
+      state.events.push({ type: 'released', ...grantOf(hold), cause: 'close' });
+      endHold(state, hold, { by: 'RELEASED', unclean: hold.revoking !== null });
+    };
   }
-  if (hold !== undefined) {
-    state.events.push({ type: 'expired', ...grantOf(hold), cause: session.ending });
+  return () => {
+    state.events.push({ type: 'expired', ...grantOf(hold), cause });
     endHold(state, hold, { by: 'REVOKED', unclean: true });
-    return true;
-  }
-  state.events.push({ type: 'sessionEnded', session: duty.session });
-  state.sessions = state.sessions.filter((other) => other !== session);
-  return false;
+  };
 }
 
-/** One wait or hold less of an account that is no consumer any more; false when nothing is left to do. */
-function stripOneStep(state: NaiveState, duty: NaiveDuty & { kind: 'strip' }): boolean {
-  if (aliveSession(state, duty.session) === undefined) return false;
-  const gone = state.config === null;
+function finishSession(state: NaiveState, duty: NaiveDuty): void {
+  state.events.push({ type: 'sessionEnded', session: duty.session });
+  state.sessions = state.sessions.filter((other) => other.id !== duty.session);
+}
+
+/** One wait or hold less of an account that is no consumer any more; null when nothing is left to do. */
+function nextStepOfStrip(state: NaiveState, duty: NaiveDuty): (() => void) | null {
+  const { config } = state;
+  const session = aliveSession(state, duty.session);
+  if (session === undefined) return null;
+  if (config !== null && isConsumer(config, session.identity)) return null;
   const wait = state.waits.find((other) => other.session === duty.session);
   if (wait !== undefined) {
-    const code: RefusalCode = gone ? 'NAMESPACE_NOT_FOUND' : 'FORBIDDEN';
-    removeWait(state, wait);
-    refuseWait(state, wait, code);
-    return true;
+    const code: RefusalCode = config === null ? 'NAMESPACE_NOT_FOUND' : 'FORBIDDEN';
+    return () => {
+      removeWait(state, wait);
+      refuseWait(state, wait, code);
+    };
   }
-  const hold = holdsByRisingToken(state, duty.session).find((other) => other.token > duty.beyond);
-  if (hold === undefined) return false;
-  duty.beyond = hold.token;
-  revoke(state, hold, gone ? 'namespaceDeleted' : 'consumerRemoved');
-  return true;
+  const hold = holdsByRisingToken(state, duty.session).find(({ revoking }) => revoking === null);
+  if (hold === undefined) return null;
+  return () => revoke(state, hold, config === null ? 'namespaceDeleted' : 'consumerRemoved');
 }
 
 export function fireTimers(state: NaiveState): void {

@@ -36,10 +36,11 @@ export function grant(
   const token = state.counter;
   assert(Number.isSafeInteger(token), 'the tokens are used up');
   record.state = { is: 'held', token };
-  state.holds.push({ name, session: session.id, key, token, revoking: null });
   const { maxHoldMs } = state.config;
   const limitMs = session.maxHoldMs === 0 ? maxHoldMs : Math.min(session.maxHoldMs, maxHoldMs);
-  setTimer(state, state.at + limitMs, { of: 'maxHold', token });
+  const maxHoldEnd = state.at + limitMs;
+  state.holds.push({ name, session: session.id, key, token, maxHoldEnd, revoking: null });
+  setTimer(state, maxHoldEnd, { of: 'maxHold', token });
   state.events.push({
     type: 'granted',
     name,
@@ -116,22 +117,26 @@ export function endHold(
 ): void {
   assert(state.holds.includes(hold), `token ${hold.token} is not held`);
   state.holds = state.holds.filter((other) => other !== hold);
-  cancelTimers(
-    state,
-    (timer) => (timer.of === 'maxHold' || timer.of === 'revokeEnd') && timer.token === hold.token,
-  );
+  cancelTimersOf(state, hold);
   const record = keyOf(state, hold.session, hold.key);
   assert(record.state.is === 'held' && record.state.token === hold.token, 'key and hold differ');
   record.state = { is: 'ended', by, token: hold.token };
   const session = state.sessions.find((other) => other.id === hold.session);
   if (record.settled && session !== undefined) forgetKey(session, hold.key);
   const lockDelayMs = state.config?.lockDelayMs ?? 0;
-  if (unclean && lockDelayMs > 0) {
+  if (unclean && lockDelayMs > 0 && !isQuarantined(state, hold.name)) {
     const until = state.at + lockDelayMs;
     state.delays.push({ name: hold.name, until });
     setTimer(state, until, { of: 'lockDelay', name: hold.name });
     state.events.push({ type: 'delayed', name: hold.name, until });
   } else grantNext(state, hold.name);
+}
+
+function cancelTimersOf(state: NaiveState, hold: NaiveHold): void {
+  cancelTimers(
+    state,
+    (timer) => (timer.of === 'maxHold' || timer.of === 'revokeEnd') && timer.token === hold.token,
+  );
 }
 
 /** README "revoke": the application gets one TTL to give the grant up (rule C9). */
@@ -143,7 +148,7 @@ export function revoke(state: NaiveState, hold: NaiveHold, cause: RevokeCause): 
   cancelTimers(state, (timer) => timer.of === 'maxHold' && timer.token === hold.token);
   const until = state.at + session.ttlMs;
   hold.revoking = { cause, until };
-  setTimer(state, until, { of: 'revokeEnd', token: hold.token });
+  if (!isQuarantined(state, hold.name)) setTimer(state, until, { of: 'revokeEnd', token: hold.token });
   state.events.push({ type: 'revoking', ...grantOf(hold), cause, until });
 }
 
@@ -158,6 +163,8 @@ export function quarantine(state: NaiveState, name: string, reason: string): voi
   state.quarantined.push(name);
   state.delays = state.delays.filter((delay) => delay.name !== name);
   cancelTimers(state, (timer) => timer.of === 'lockDelay' && timer.name === name);
+  const hold = holdOf(state, name);
+  if (hold !== undefined) cancelTimersOf(state, hold);
   state.events.push({ type: 'quarantined', name, reason });
   for (const wait of queueOf(state, name)) {
     removeWait(state, wait);
@@ -170,6 +177,12 @@ export function unquarantine(state: NaiveState, name: string, by: string): void 
   assert(isQuarantined(state, name), `${JSON.stringify(name)} is not quarantined`);
   state.quarantined = state.quarantined.filter((other) => other !== name);
   state.events.push({ type: 'unquarantined', name, by });
+  const hold = holdOf(state, name);
+  if (hold !== undefined) {
+    const { token, revoking, maxHoldEnd } = hold;
+    const due = Math.max(state.at, revoking?.until ?? maxHoldEnd);
+    setTimer(state, due, { of: revoking === null ? 'maxHold' : 'revokeEnd', token });
+  }
   grantNext(state, name);
   assert(holdOf(state, name) !== undefined || queueOf(state, name).length === 0, 'a free name has waiters');
 }

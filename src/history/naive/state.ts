@@ -45,6 +45,7 @@ export interface NaiveHold {
   readonly session: SessionId;
   readonly key: string;
   readonly token: Token;
+  readonly maxHoldEnd: number;
   revoking: { readonly cause: RevokeCause; readonly until: number } | null;
 }
 
@@ -64,10 +65,10 @@ export type NaiveTimerTask =
   | { readonly of: 'maxHold'; readonly token: Token }
   | { readonly of: 'revokeEnd'; readonly token: Token };
 
-export type NaiveDuty =
-  | { readonly kind: 'end'; readonly session: SessionId }
-  /** `beyond`: holds up to this token have been seen to. */
-  | { readonly kind: 'strip'; readonly session: SessionId; beyond: Token };
+export interface NaiveDuty {
+  readonly kind: 'end' | 'strip';
+  readonly session: SessionId;
+}
 
 export interface NaiveState {
   readonly lineage: string;

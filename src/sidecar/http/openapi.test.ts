@@ -119,7 +119,7 @@ describe('refusals', () => {
 
   it('every route that takes a body documents INVALID and BODY_TOO_LARGE, and gives them', async () => {
     for (const route of ROUTES.filter(({ body }) => body !== null)) {
-      expect(route.errors).toEqual(expect.arrayContaining(OWN_CODES));
+      expect(route.errors).toEqual(expect.arrayContaining([...OWN_CODES]));
       for (const [body, code] of [
         ['[]', 'INVALID'],
         [' '.repeat(70_000), 'BODY_TOO_LARGE'],

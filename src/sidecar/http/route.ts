@@ -28,6 +28,8 @@ export interface RouteDocument {
   readonly query: z.ZodObject;
   readonly answer: z.ZodType;
   readonly contentType: string;
+  /** The answer has no end of its own: it goes on until one side closes it. */
+  readonly streams: boolean;
   /** Shape of the refusals. */
   readonly refusal: z.ZodType;
   readonly errors: readonly ErrorCode[];
@@ -71,13 +73,15 @@ export type Reply =
   | { readonly type: 'streaming' };
 
 export interface Route<Dependencies> extends RouteDocument {
-  readonly streams: boolean;
   /** What is added to refusals of this call. */
   refusalContext(parameter: string | undefined): Readonly<Record<string, unknown>>;
   run(raw: RawCall, dependencies: Dependencies): Promise<Reply>;
 }
 
-type Defined<Body, Query extends z.ZodObject, Answer> = Omit<RouteDocument, 'body' | 'query' | 'answer'> & {
+type Defined<Body, Query extends z.ZodObject, Answer> = Omit<
+  RouteDocument,
+  'body' | 'query' | 'answer' | 'streams'
+> & {
   readonly body: Body;
   readonly query: Query;
   readonly answer: Answer;

@@ -1,5 +1,6 @@
 /** Listening, the second port, and the metrics of both. */
 import { createServer } from 'node:http';
+import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { HttpClient, sendBytes } from '../../../test/support/http/client.ts';
 import { serveFake } from '../../../test/support/http/serve-fake.ts';
@@ -64,6 +65,28 @@ describe('listenHttp', () => {
     expect(reply.match(/HTTP\/1\.1 [0-9]+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 404', 'HTTP/1.1 200']);
     const junk = await sendBytes(server.port, Buffer.from('\0\x01TLS?\r\n\r\n'), 300);
     expect(junk).toMatch(/^HTTP\/1\.1 400 .*"code":"INVALID"/s);
+  });
+});
+
+describe('connections that other requests were made on', () => {
+  const last = 'GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n';
+
+  it('a CONNECT after the last request ended the process (write after end)', async () => {
+    const { server, client } = await served();
+    for (let attempt = 0; attempt < 20; attempt++) {
+      await sendBytes(server.port, Buffer.from(`${last}CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n`), 300);
+    }
+    expect((await client.get('/livez')).status).toBe(200);
+  });
+
+  it('a CONNECT whose caller is gone at once', async () => {
+    const { server, client } = await served();
+    const socket = connect(server.port, '127.0.0.1');
+    await new Promise<void>((resolve) => {
+      socket.on('close', () => resolve());
+      socket.write('CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n', () => socket.resetAndDestroy());
+    });
+    expect((await client.get('/livez')).status).toBe(200);
   });
 });
 

@@ -105,13 +105,18 @@ function answerWhatIsNoRequest(server: Server): void {
     unanswered.set(request.socket, responses.add(response));
     response.once('close', () => responses.delete(response));
   });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (socket.writable && mayRefuse([...(unanswered.get(socket) ?? [])]))
-      refuse(socket, parseProblem(error.code));
+  function refuseOn(socket: Duplex, error: LeaseholdError): void {
+    const responses = [...(unanswered.get(socket) ?? [])];
+    if (socket.writable && mayRefuse(responses)) writeRefusal(socket, error);
     else socket.destroy();
+  }
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    refuseOn(socket, parseProblem(error.code));
   });
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    refuse(socket, new LeaseholdError('METHOD_NOT_ALLOWED', 'This is no proxy.', { field: 'method' }));
+    // Node leaves this socket to us, its errors too: unheard, one of them would end the process.
+    socket.on('error', () => socket.destroy());
+    refuseOn(socket, new LeaseholdError('METHOD_NOT_ALLOWED', 'This is no proxy.', { field: 'method' }));
   });
   server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
     const error = invalid({
@@ -163,7 +168,7 @@ function parseProblem(code: string | undefined): LeaseholdError {
   }
 }
 
-function refuse(socket: Duplex, error: LeaseholdError): void {
+function writeRefusal(socket: Duplex, error: LeaseholdError): void {
   const { contentType, text } = jsonAnswer(error.toBody());
   const head = [
     `HTTP/1.1 ${error.status} Refused`,

@@ -1,0 +1,258 @@
+/**
+ * The acquires of one session in one namespace, from the application's call to its outcome: keys, repeats of a `request`,
+ * limits of waiting, cancels that go on until they are confirmed (rules C4, C5, A5).
+ */
+import type { RefusalCode, Token } from '../api/entry.ts';
+import { type ErrorCode, LeaseholdError } from '../api/errors.ts';
+import { bucketOf } from '../api/names.ts';
+import type { AnswerBody } from '../api/wire.ts';
+import type { Runtime } from '../platform/runtime.ts';
+import { Attempt, type AttemptBody } from './attempt.ts';
+import type { GroupSession } from './group-session.ts';
+import { errorOf, REFUSAL_TEXTS } from './refusals.ts';
+import type { AcquireOptions } from './service.ts';
+
+/** How long a call may stay without any answer of the group (rule S11). */
+const ANSWER_MS_MIN = 2_000;
+const ANSWER_MS_MAX = 5_000;
+/** Beyond its wait limit a queued call waits this long for the group to say so, then answers by itself. */
+const WAIT_GRACE_MS = 1_000;
+const ACKS_PER_COMMAND_MAX = 64;
+/** Requests whose grant is over that are still answered from memory. */
+const SETTLED_REQUESTS_MAX = 256;
+
+export interface AcquireCall extends AttemptBody {
+  readonly waitMs: number;
+  readonly purpose: string;
+  readonly request: string | undefined;
+  readonly hangUp: AcquireOptions['hangUp'];
+}
+
+export interface AcquiresOwner {
+  queued(name: string, position: number, request: string | undefined): void;
+  /** The group granted `attempt`; false: too late, it must be taken back (rule A1). */
+  granted(attempt: Attempt, token: Token): boolean;
+  isHeld(token: Token): boolean;
+  /** A grant that turned out to be nobody's: its callers hung up before they heard of it. */
+  unwanted(token: Token): void;
+}
+
+export class Acquires {
+  readonly #runtime: Runtime;
+  readonly #owner: AcquiresOwner;
+  readonly #session: () => GroupSession;
+  readonly #keyPrefix: string;
+  #lastKey = 0;
+  /** Under way, and granted ones that have a `request`, by key. */
+  readonly #attempts = new Map<string, Attempt>();
+  readonly #byRequest = new Map<string, Attempt>();
+  /** Granted once and over by now; the oldest is forgotten first. */
+  readonly #settled = new Set<Attempt>();
+  readonly #acks: string[] = [];
+
+  constructor(runtime: Runtime, session: () => GroupSession, owner: AcquiresOwner) {
+    this.#runtime = runtime;
+    this.#session = session;
+    this.#owner = owner;
+    // A sidecar that restarts must not use a key of its earlier life again.
+    this.#keyPrefix = runtime.random.hex(6);
+  }
+
+  get waiting(): number {
+    return [...this.#attempts.values()].filter(({ state }) => state.kind === 'queued').length;
+  }
+
+  /** Whether anything is under way that may change what the group counts for us. */
+  get isSettled(): boolean {
+    return [...this.#attempts.values()].every(({ state }) => state.kind === 'granted');
+  }
+
+  knows(key: string): boolean {
+    return this.#attempts.has(key);
+  }
+
+  acquire(call: AcquireCall): Promise<Token> {
+    const known = call.request === undefined ? undefined : this.#byRequest.get(call.request);
+    if (known !== undefined) return this.#again(known, call);
+    const attempt = new Attempt(`${this.#keyPrefix}-${(++this.#lastKey).toString(36)}`, call, call.request);
+    this.#attempts.set(attempt.key, attempt);
+    if (call.request !== undefined) this.#byRequest.set(call.request, attempt);
+    const outcome = attempt.join(call.hangUp, () => this.#abandoned(attempt));
+    this.#ask(attempt, call);
+    return outcome;
+  }
+
+  granted(key: string, token: Token): void {
+    const attempt = this.#attempts.get(key);
+    // An answer on an old way, or a grant that was given up meanwhile: the cancel under way undoes it.
+    if (attempt === undefined || attempt.state.kind === 'granted' || attempt.state.kind === 'cancelling')
+      return;
+    if (!attempt.hasCalls || !this.#owner.granted(attempt, token)) {
+      this.#cancel(attempt);
+      return;
+    }
+    attempt.state = { kind: 'granted', token };
+    this.#acks.push(key);
+    if (attempt.request === undefined) this.#attempts.delete(key);
+    attempt.succeed(token);
+  }
+
+  refused(key: string, code: RefusalCode): void {
+    const attempt = this.#attempts.get(key);
+    if (attempt !== undefined) this.#refuse(attempt, new LeaseholdError(code, REFUSAL_TEXTS[code]));
+  }
+
+  /** The grant of this `request` is over; a repeat is told so for a while. */
+  ended(request: string | undefined): void {
+    const attempt = request === undefined ? undefined : this.#byRequest.get(request);
+    if (attempt === undefined) return;
+    this.#settled.add(attempt);
+    for (const oldest of this.#settled) {
+      if (this.#settled.size <= SETTLED_REQUESTS_MAX) break;
+      this.#settled.delete(oldest);
+      this.#forget(oldest);
+    }
+  }
+
+  /** The session is over: nothing comes of any of them. */
+  failAll(error: LeaseholdError): void {
+    for (const attempt of this.#attempts.values()) attempt.fail(error);
+    this.#attempts.clear();
+    this.#byRequest.clear();
+    this.#settled.clear();
+  }
+
+  /** Keys that the group may forget, to go along with the next command (rule C5). */
+  takeAcks(): readonly string[] {
+    return this.#acks.splice(0, ACKS_PER_COMMAND_MAX);
+  }
+
+  cancelUntilConfirmed(key: string, onConfirmed: () => void = () => undefined): void {
+    const acks = this.takeAcks();
+    this.#session().request(
+      (session, attach) => ({ type: 'cancel', session, attach, key, acks }),
+      onConfirmed,
+      {
+        isPersistent: true,
+      },
+    );
+  }
+
+  /** The same `request` again: joins what is under way, or is told how it stands. */
+  async #again(attempt: Attempt, call: AcquireCall): Promise<Token> {
+    if (!attempt.isSame(call)) {
+      throw new LeaseholdError('INVALID', 'this request was used for another acquire', { field: 'request' });
+    }
+    const { state } = attempt;
+    switch (state.kind) {
+      case 'granted':
+        if (this.#owner.isHeld(state.token)) return attempt.join(call.hangUp, () => this.#abandoned(attempt));
+        throw new LeaseholdError('NOT_HELD', `this request was granted token ${state.token}, which is over`, {
+          token: state.token,
+        });
+      case 'cancelling':
+        throw new LeaseholdError(
+          'UNAVAILABLE',
+          'an earlier attempt of this request is still being cancelled',
+        );
+      case 'asked':
+      case 'queued':
+        return attempt.join(call.hangUp, () => this.#abandoned(attempt));
+    }
+  }
+
+  #ask(attempt: Attempt, call: AcquireCall): void {
+    const { name, mode, permits, owner, reentrant, purpose, waitMs } = call;
+    const { key } = attempt;
+    const body = {
+      key,
+      name,
+      mode,
+      permits,
+      reentrant,
+      owner,
+      purpose,
+      waitMs,
+      bucket: bucketOf(name),
+      mapVersion: 1,
+    };
+    const acks = this.takeAcks();
+    this.#session().request(
+      (session, attach) => ({ type: 'acquire', session, attach, ...body, acks }),
+      (answer) => this.#answered(attempt, answer),
+    );
+    const { timers } = this.#runtime;
+    const answerMs = Math.min(Math.max(waitMs, ANSWER_MS_MIN), ANSWER_MS_MAX);
+    attempt.keep(timers.after(answerMs, () => this.#unanswered(attempt)));
+    if (waitMs > 0)
+      attempt.keep(timers.after(waitMs + WAIT_GRACE_MS, () => this.#waitedTooLong(attempt, waitMs)));
+  }
+
+  #answered(attempt: Attempt, answer: AnswerBody): void {
+    if (attempt.state.kind === 'cancelling' || attempt.state.kind === 'granted') return;
+    switch (answer.type) {
+      case 'granted':
+        this.granted(attempt.key, answer.token);
+        return;
+      case 'queued':
+        attempt.state = { kind: 'queued', position: answer.position };
+        this.#owner.queued(attempt.body.name, answer.position, attempt.request);
+        return;
+      case 'ended':
+        this.#refuse(attempt, new LeaseholdError('CANCELLED', `the acquire is over (${answer.by})`));
+        return;
+      case 'refused':
+      case 'rejected':
+        this.#refuse(attempt, errorOf(answer));
+        return;
+      default:
+        this.#refuse(attempt, new LeaseholdError('UNAVAILABLE', `unexpected answer ${answer.type}`));
+    }
+  }
+
+  /** Refused for good: the group remembers it until it is acknowledged, then the same request may be tried anew. */
+  #refuse(attempt: Attempt, error: LeaseholdError): void {
+    this.#forget(attempt);
+    this.#acks.push(attempt.key);
+    attempt.fail(error);
+  }
+
+  #unanswered(attempt: Attempt): void {
+    if (attempt.state.kind === 'asked') {
+      this.#giveUp(attempt, 'UNAVAILABLE', 'the lock service did not answer in time; nothing was granted');
+    }
+  }
+
+  #waitedTooLong(attempt: Attempt, waitMs: number): void {
+    if (attempt.state.kind === 'queued')
+      this.#giveUp(attempt, 'WAIT_TIMEOUT', `not granted within ${waitMs} ms`);
+  }
+
+  #giveUp(attempt: Attempt, code: ErrorCode, message: string): void {
+    attempt.fail(new LeaseholdError(code, message));
+    this.#cancel(attempt);
+  }
+
+  /** The last caller hung up before anybody got the token: it is taken back, also when it was granted (rule A5). */
+  #abandoned(attempt: Attempt): void {
+    if (attempt.isWanted) return;
+    if (attempt.state.kind === 'granted') {
+      if (!this.#owner.isHeld(attempt.state.token)) return;
+      this.#owner.unwanted(attempt.state.token);
+    }
+    this.#cancel(attempt);
+  }
+
+  #cancel(attempt: Attempt): void {
+    if (attempt.state.kind === 'cancelling') return;
+    attempt.state = { kind: 'cancelling' };
+    this.#attempts.set(attempt.key, attempt);
+    this.cancelUntilConfirmed(attempt.key, () => this.#forget(attempt));
+  }
+
+  #forget(attempt: Attempt): void {
+    this.#attempts.delete(attempt.key);
+    this.#settled.delete(attempt);
+    if (attempt.request !== undefined) this.#byRequest.delete(attempt.request);
+  }
+}
