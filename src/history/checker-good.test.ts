@@ -122,6 +122,26 @@ it('accepts wait limits, refusals and quarantine', () => {
   );
 });
 
+it('accepts that timers of a hold stand still while its name is quarantined, and that it then leaves no lock-delay', () => {
+  const unquarantined = { type: 'unquarantined', name: 'a', by: 'operator' } as const;
+  expectAccepted(
+    begun()
+      .entry(granted(1_001, 1), broken(1_001, 1, false), revoking(1_001, 1, 15_000))
+      .entry(quarantined)
+      .pass(40_000)
+      .entry(unquarantined)
+      .entry(revoked(1_001, 1), delayed(45_000))
+      .pass(5_000)
+      .entry(granted(1_002, 2))
+      .entry(quarantined)
+      .entry(ending(2), expired(1_002, 2), ended(2))
+      .entry(unquarantined)
+      .entry(granted(1_003, 3))
+      .entry({ type: 'fencingRejected', session: 0, name: 'a', token: 1_001, resource: 'db' })
+      .check(under({ lockDelayMs: 5_000 })),
+  );
+});
+
 it('accepts leader changes that keep sessions, holds and rising tokens', () => {
   const history = begun().entry(granted(1_001, 1), queued('q2', 2, 1));
   history.standStill(3_000).epoch = 2;

@@ -37,14 +37,12 @@ export interface Step {
   readonly ack: boolean;
 }
 
+/** Acquires and releases come several times, so that locks are held and waited for. */
 const DOES = [
-  'acquire',
-  'acquire',
-  'acquire',
-  'acquire',
-  'release',
-  'release',
+  ...(['acquire', 'acquire', 'acquire', 'acquire', 'acquire', 'acquire', 'acquire', 'acquire'] as const),
+  ...(['acquire', 'acquire', 'acquire', 'acquire', 'release', 'release', 'release', 'cancel'] as const),
   'cancel',
+  'open',
   'open',
   'attach',
   'close',
@@ -55,6 +53,7 @@ const DOES = [
   'configure',
   'takeOver',
   'quarantine',
+  'unquarantine',
   'unquarantine',
   'reportStale',
 ] as const;
@@ -81,7 +80,7 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
     config: fc.nat(CONFIGS.length - 1),
     ack: fc.boolean(),
   }),
-  { minLength: 10, maxLength: 120 },
+  { minLength: 30, maxLength: 150, size: 'max' },
 );
 
 export class RandomHistory {

@@ -13,6 +13,7 @@ it(
     const { commands, runs } = differentialTest({
       commands: COMMANDS,
       file: 'test/model/differential.test.ts',
+      checked: true,
       largeOneIn: 150,
     });
     expect(runs).toBeGreaterThan(0);

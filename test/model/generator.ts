@@ -61,6 +61,8 @@ export class Generator {
     const commands: Command[] = [];
     if (random.chance(0.005)) commands.push(this.#takeOver(state));
     else if (random.chance(0.01)) commands.push(this.#quarantine());
+    // Without a configuration little can happen, so that never lasts.
+    if (state.config === null && random.chance(0.3)) commands.push(this.#configure());
     for (let i = 0; i < size; i++) commands.push(this.#command(state));
     return { afterMs: this.#afterMs(state), commands };
   }
@@ -162,18 +164,16 @@ export class Generator {
 
   #release(step: 'release' | 'releaseWrong', state: State): Command {
     const random = this.#random;
-    const session = this.#session(state);
-    const hold = session === undefined ? undefined : this.#anyOf(session.holds.values(), session.holds.size);
+    const hold = this.#anyOf(state.locks.values(), state.locks.size)?.hold ?? undefined;
     const isRight = step === 'release' && hold !== undefined;
+    const session = isRight || random.chance(0.3) ? hold?.record.session : this.#session(state);
+    const isNameRight = hold !== undefined && (isRight || random.chance(0.5));
     return {
       type: 'release',
       session: session?.id ?? random.int(50),
       attach: this.#attach(session),
-      name:
-        isRight || random.chance(0.5)
-          ? (hold?.lock.name ?? random.pick(this.world.names))
-          : random.pick(this.world.names),
-      token: isRight ? hold.token : this.#token(state),
+      name: isNameRight ? hold.lock.name : random.pick(this.world.names),
+      token: isRight || (hold !== undefined && random.chance(0.3)) ? hold.token : this.#token(state),
       key: '',
       acks: this.#acks(session, 0.5),
     };

@@ -9,6 +9,9 @@ export const ACCOUNTS = ['a/one', 'a/two', 'b/one', 'c/one'] as const;
 const CONSUMERS: readonly NamespaceConfig['consumers'][] = [
   null,
   null,
+  null,
+  null,
+  null,
   [{ namespace: 'a', serviceAccounts: null }],
   [
     { namespace: 'a', serviceAccounts: ['one'] },
@@ -49,17 +52,17 @@ const USUAL_WEIGHTS: Readonly<Record<Step, number>> = {
   reuseKey: 2,
   malformed: 1,
   release: 25,
-  releaseWrong: 4,
+  releaseWrong: 3,
   cancel: 8,
   ack: 4,
-  open: 6,
-  attach: 3,
-  close: 3,
-  expire: 3,
-  configure: 1.5,
-  unconfigure: 0.2,
+  open: 2,
+  attach: 2,
+  close: 1,
+  expire: 1,
+  configure: 0.7,
+  unconfigure: 0.1,
   break: 3,
-  quarantine: 1,
+  quarantine: 0.5,
   unquarantine: 1.5,
   reportStale: 0.5,
   raiseBehaviour: 0.1,
@@ -91,7 +94,7 @@ export function makeWorld(random: Random, isLarge: boolean): World {
     }),
     batchMax: isLarge ? 1_200 : random.pick([1, 3, 10, 40]),
     timeMoves: random.pick([0.1, 0.5, 0.9]),
-    sessionsWanted: isLarge ? random.between(2, 40) : random.between(1, 8),
+    sessionsWanted: isLarge ? random.between(2, 40) : random.between(2, 9),
     maxHoldMs: random.pick([[0], [0, 1_000, 5_000], [1_000, 2_000, 86_400_000]]),
     waitMs: random.pick([[0], [0, 1, 1_000, 60_000], [1_000, 5_000, 86_400_000], [1, 2, 3]]),
   };
@@ -100,7 +103,7 @@ export function makeWorld(random: Random, isLarge: boolean): World {
 /** Limits: mostly ample, often tiny, each on its own. */
 export function makeConfig(random: Random, isLarge: boolean): NamespaceConfig {
   const limit = (tiny: readonly number[], ample: number): number =>
-    !isLarge && random.chance(0.3) ? random.pick(tiny) : ample;
+    !isLarge && random.chance(0.2) ? random.pick(tiny) : ample;
   return {
     namespace: 'a',
     name: 'model',

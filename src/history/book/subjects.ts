@@ -65,6 +65,8 @@ export interface NameBook {
   /** Group time; means nothing while `delayed` is null. */
   delayedUntil: number;
   quarantined: boolean;
+  /** Group time of the last `unquarantined`: timers of a hold stood still until then. */
+  quarantineEndedAt: number;
 }
 
 export const NEVER = Number.POSITIVE_INFINITY;
@@ -116,7 +118,15 @@ export function newRequest(session: SessionBook, key: string, name: string): Req
 }
 
 export function newName(name: string): NameBook {
-  return { name, holds: [], queue: new Set(), delayed: null, delayedUntil: 0, quarantined: false };
+  return {
+    name,
+    holds: [],
+    queue: new Set(),
+    delayed: null,
+    delayedUntil: 0,
+    quarantined: false,
+    quarantineEndedAt: 0,
+  };
 }
 
 /** Whether an acquire was taken back by its key; nothing may be granted to it any more (rule A5). */

@@ -52,7 +52,7 @@ export function takeEvent(book: Book, placed: PlacedEvent): void {
       break;
     case 'quarantined':
     case 'unquarantined':
-      takeQuarantine(book, event);
+      takeQuarantine(book, placed, event);
       break;
     case 'fencingRejected':
       break;
@@ -184,9 +184,14 @@ function takeEnded(book: Book, event: Of<'sessionEnded'>): void {
   book.memory.addEndedSession(session);
 }
 
-function takeQuarantine(book: Book, event: Of<'quarantined'> | Of<'unquarantined'>): void {
+function takeQuarantine(
+  book: Book,
+  placed: PlacedEvent,
+  event: Of<'quarantined'> | Of<'unquarantined'>,
+): void {
   const page = book.page(event.name);
   page.quarantined = event.type === 'quarantined';
   if (page.quarantined) page.delayed = null;
+  else page.quarantineEndedAt = placed.at;
   book.dropIfNothingRemains(page);
 }

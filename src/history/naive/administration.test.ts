@@ -130,12 +130,31 @@ describe('quarantine', () => {
     expect(group.code(acquire(2, 'k2', 'a'))).toBe('granted');
   });
 
-  it('a hold that ends uncleanly on a quarantined name still leaves a lock-delay', () => {
+  it('a hold that ends uncleanly on a quarantined name leaves no lock-delay', () => {
     const group = modelGroup({ config: { lockDelayMs: 5_000 } });
     group.now(acquire(1, 'k1', 'a'), quarantine);
-    expect(brief(group.now(close(1, false)).events)).toContain('delayed a');
+    expect(brief(group.now(close(1, false)).events)).not.toContain('delayed a');
     group.now(unquarantine);
-    expect(group.code(acquire(2, 'k2', 'a'))).toBe('queued');
-    expect(brief(group.apply(5_000).events)).toEqual(['granted a s2 t2']);
+    expect(group.code(acquire(2, 'k2', 'a'))).toBe('granted');
+  });
+
+  it('stops the timer of max hold, and sets it again for its time or for now', () => {
+    const group = modelGroup({ config: { maxHoldMs: 20_000 } });
+    group.now(acquire(1, 'k1', 'a'), quarantine);
+    expect(group.apply(10_000, unquarantine, quarantine).events).toHaveLength(2);
+    expect(group.apply(20_000).events).toEqual([]);
+    expect(brief(group.now(unquarantine).events)).toEqual(['unquarantined a']);
+    expect(group.now().events).toMatchObject([{ type: 'revoking', cause: 'maxHold', until: 45_000 }]);
+  });
+
+  it('stops a revoke; one that begins meanwhile only notes its end', () => {
+    const group = modelGroup();
+    group.now(acquire(1, 'k1', 'a'), acquire(2, 'k2', 'b'), breakGrant('b', 2), quarantine);
+    expect(group.now(breakGrant('a', 1)).events).toMatchObject([{}, { type: 'revoking', until: 15_000 }]);
+    group.now({ ...quarantine, name: 'b' });
+    expect(group.apply(30_000).events).toEqual([]);
+    expect(group.model.view()).toMatchObject({ timers: 0, held: [{ revoking: true }, { revoking: true }] });
+    group.now({ ...unquarantine, name: 'b' }, unquarantine);
+    expect(brief(group.now().events)).toEqual(['revoked b s2 t2 break', 'revoked a s1 t1 break']);
   });
 });

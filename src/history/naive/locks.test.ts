@@ -41,6 +41,9 @@ describe('grant, grantNext, end of a hold', () => {
       'refused a s3 SESSION_EXPIRED',
       'refused a s4 WAIT_TIMEOUT',
       expect.stringMatching(/^granted a s5 t/),
+      // Their waits were all they had, so there is no step left that would need budget.
+      'sessionEnded s2',
+      'sessionEnded s3',
     ]);
   });
 

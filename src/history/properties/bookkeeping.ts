@@ -48,8 +48,10 @@ function misfitOf(placed: PlacedEvent, book: Book): Misfit | null {
     case 'sessionOpened':
     case 'sessionEnding':
     case 'sessionEnded':
-    case 'fencingRejected':
       return misfitOfSession(placed, book);
+    case 'fencingRejected':
+      // Session 0: reported by somebody who has none.
+      return event.session === 0 ? null : misfitOfSession(placed, book);
     case 'configured':
       return event.version > book.version ? null : { why: `version ${event.version} after ${book.version}` };
     case 'quarantined':

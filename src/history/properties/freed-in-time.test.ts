@@ -7,6 +7,7 @@ import {
   expired,
   granted,
   grantedFromQueue,
+  quarantined,
   queued,
   revoked,
   revoking,
@@ -50,6 +51,14 @@ refuses('freed-in-time', {
       .entry(granted(1_001, 1))
       .entry(revoking(1_001, 1, 15_000))
       .pass(16_500);
+    return { history: history.entry(revoked(1_001, 1)), tokens: [1_001], indexes: [3, last(history)] };
+  },
+  'a revoke that runs on after the quarantine': () => {
+    const history = begun()
+      .entry(granted(1_001, 1))
+      .entry(revoking(1_001, 1, 15_000), quarantined)
+      .pass(30_000);
+    history.entry({ type: 'unquarantined', name: 'a', by: 'operator' }).pass(1_500);
     return { history: history.entry(revoked(1_001, 1)), tokens: [1_001], indexes: [3, last(history)] };
   },
   'a waiter who is granted long after the lock-delay': () => {

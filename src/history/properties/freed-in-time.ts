@@ -4,7 +4,7 @@
  * same second bounds each consequence that is due: the end of an ending session, of a revoke, of a lock-delay.
  */
 import type { Book } from '../book/book.ts';
-import { NEVER, type SessionBook } from '../book/subjects.ts';
+import { type NameBook, NEVER, type RequestBook, type SessionBook } from '../book/subjects.ts';
 import type { Property, Report } from '../property.ts';
 import type { PlacedEvent } from '../verdict.ts';
 
@@ -21,7 +21,7 @@ interface Due {
   /** Group time. */
   readonly due: number;
   /** Null: it has not happened at all. */
-  readonly done: PlacedEvent | null;
+  readonly done: Done;
 }
 
 export function freedInTime(): Property {
@@ -31,30 +31,16 @@ export function freedInTime(): Property {
     onEvent(placed, book, report) {
       const { event } = placed;
       if (event.type === 'sessionEnded') {
-        const since = book.sessions.get(event.session)?.ending;
-        if (since)
-          judgeDue({ what: `session ${event.session}`, since, due: since.at, done: placed }, book, report);
+        const session = book.sessions.get(event.session);
+        if (session !== undefined) judgeEnding(session, placed, book, report);
       } else if (event.type === 'revoked' && !event.unsafe) {
-        const revoking = book.hold(event.name, event.token)?.revoking;
-        if (revoking?.event.type !== 'revoking') return;
-        const { name, token } = event;
-        const what = `token ${token}`;
-        judgeDue(
-          { what, name, tokens: [token], since: revoking, due: revoking.event.until, done: placed },
-          book,
-          report,
-        );
+        const page = book.names.get(event.name);
+        const hold = book.hold(event.name, event.token);
+        if (page !== undefined && hold !== undefined) judgeRevoke(page, hold, placed, book, report);
       } else if (event.type === 'granted' && event.fromQueue) {
         const page = book.names.get(event.name);
-        const queued = book.request(event.session, event.key)?.queued;
-        if (!page?.delayed || !queued) return;
-        const due = Math.max(page.delayedUntil, queued.at);
-        const { name, token } = event;
-        judgeDue(
-          { what: 'the lock-delay', name, tokens: [token], since: page.delayed, due, done: placed },
-          book,
-          report,
-        );
+        const request = book.request(event.session, event.key);
+        if (page !== undefined && request !== undefined) judgeDelay(page, request, placed, book, report);
       }
     },
     onLastSession(session, book, report) {
@@ -64,6 +50,28 @@ export function freedInTime(): Property {
       judgeLeftovers(book, report);
     },
   };
+}
+
+type Done = PlacedEvent | null;
+
+function judgeEnding({ id, ending }: SessionBook, done: Done, book: Book, report: Report): void {
+  if (ending !== null) judgeDue({ what: `session ${id}`, since: ending, due: ending.at, done }, book, report);
+}
+
+/** The timer of a revoke stands still while the name is quarantined. */
+function judgeRevoke(page: NameBook, hold: RequestBook, done: Done, book: Book, report: Report): void {
+  const { revoking: since, token } = hold;
+  if (since?.event.type !== 'revoking' || page.quarantined) return;
+  const due = Math.max(since.event.until, page.quarantineEndedAt);
+  judgeDue({ what: `token ${token}`, name: page.name, tokens: [token], since, due, done }, book, report);
+}
+
+function judgeDelay(page: NameBook, first: RequestBook, done: Done, book: Book, report: Report): void {
+  const { name, delayed: since, delayedUntil } = page;
+  if (since === null || first.queued === null) return;
+  const tokens = done?.event.type === 'granted' ? [done.event.token] : [];
+  const due = Math.max(delayedUntil, first.queued.at);
+  judgeDue({ what: 'the lock-delay', name, tokens, since, due, done }, book, report);
 }
 
 function judgeDue({ what, name, tokens = [], since, due, done }: Due, book: Book, report: Report): void {
@@ -81,24 +89,12 @@ function judgeDue({ what, name, tokens = [], since, due, done }: Due, book: Book
 
 function judgeLeftovers(book: Book, report: Report): void {
   for (const session of book.sessions.values()) {
-    if (session.state !== 'ending' || session.ending === null) continue;
-    const { ending } = session;
-    judgeDue({ what: `session ${session.id}`, since: ending, due: ending.at, done: null }, book, report);
+    if (session.state === 'ending') judgeEnding(session, null, book, report);
   }
-  for (const { name, holds, queue, delayed, delayedUntil } of book.names.values()) {
-    for (const { token, revoking } of holds) {
-      if (revoking?.event.type !== 'revoking') continue;
-      const { until } = revoking.event;
-      judgeDue(
-        { what: `token ${token}`, name, tokens: [token], since: revoking, due: until, done: null },
-        book,
-        report,
-      );
-    }
-    const [first] = queue;
-    if (delayed === null || holds.length > 0 || !first?.queued) continue;
-    const due = Math.max(delayedUntil, first.queued.at);
-    judgeDue({ what: 'the lock-delay', name, since: delayed, due, done: null }, book, report);
+  for (const page of book.names.values()) {
+    for (const hold of page.holds) judgeRevoke(page, hold, null, book, report);
+    const [first] = page.queue;
+    if (page.holds.length === 0 && first !== undefined) judgeDelay(page, first, null, book, report);
   }
 }
 

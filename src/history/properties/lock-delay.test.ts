@@ -9,6 +9,7 @@ import {
   granted,
   grantedFromQueue,
   type History,
+  quarantined,
   queued,
   released,
   revoked,
@@ -65,6 +66,14 @@ refuses('lock-delay', {
       .entry(broken(1_001, 1, true), revoked(1_001, 1, true), delayed(5_000)),
     tokens: [1_001],
     indexes: [3],
+  }),
+  'a delay after an expiry of a quarantined name': () => ({
+    history: begun()
+      .entry(granted(1_001, 1))
+      .pass(15_000)
+      .entry(quarantined, ending(1), expired(1_001, 1), delayed(20_000), ended(1)),
+    tokens: [1_001],
+    indexes: [62],
   }),
   'a delay out of nothing': () => ({
     history: begun().entry(delayed(5_000)),

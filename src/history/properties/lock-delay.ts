@@ -1,6 +1,7 @@
 /**
  * Rule C8: after an unclean end the name rests for the lock-delay, after a clean one it does not.
- * Unclean: `expired`, `revoked` that was not broken at once, and any end of a grant that is being revoked.
+ * Unclean: `expired`, `revoked` that was not broken at once, and any end of a grant that is being revoked. A quarantined name
+ * takes no lock-delay: nobody can be granted it anyway.
  */
 import type { Book } from '../book/book.ts';
 import type { Property, Report } from '../property.ts';
@@ -25,7 +26,8 @@ export function lockDelay(): Property {
       if (event.type === 'granted') return judgeGrant(placed, ends.get(event.name), book, report);
       const token = endedToken(placed);
       if (token === 0 || !('name' in event)) return;
-      const unclean = isUnclean(placed, book);
+      const quarantined = book.names.get(event.name)?.quarantined ?? false;
+      const unclean = isUnclean(placed, book) && !quarantined;
       const owed = unclean && (book.lockDelayMs ?? 0) > 0;
       ends.set(event.name, { placed, unclean, tokens: [token], settled: !owed });
     },
