@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { HistoryEntry, LockEvent } from '../api/entry.ts';
 import { HistoryChecker } from './checker.ts';
+import { acquire, expire, modelGroup, namespaceConfig } from './model.fixture.ts';
 import { RandomHistory, steps } from './random-histories.fixture.ts';
 import type { Verdict } from './verdict.ts';
 
@@ -103,4 +104,20 @@ it(`refuses every history with an event left out (seed ${seed})`, () => {
     }),
     parameters,
   );
+});
+
+it('accepts the end of a session that takes several entries, with waiters and lock-delays', () => {
+  const group = modelGroup({ config: { lockDelayMs: 1_000 } });
+  for (let i = 0; i < 2_500; i++) {
+    group.now(acquire(1, `hold ${i}`, `name ${i}`, { acks: [`hold ${i - 1}`] }));
+    if (i % 10 === 0) group.now(acquire(2, `wait ${i}`, `name ${i}`));
+  }
+  group.apply(15_000, expire(1));
+  for (let i = 0; i < 8; i++) group.apply(250);
+  const configs = new Map([[1, namespaceConfig({ lockDelayMs: 1_000 })]]);
+  const checker = new HistoryChecker({ configs });
+  for (const entry of group.history) checker.entry(entry);
+  const verdict = checker.finish();
+  expect(verdict.violations).toEqual([]);
+  expect(verdict.counts).toMatchObject({ grants: 2_750, queued: 250 });
 });

@@ -7,7 +7,7 @@ import { entryAfter, readAll, START, temporaryDirectory } from '../log.fixture.t
 import type { Leadership } from '../port.ts';
 import { invoke, type StoreArguments, type StoreMethod, type StoreReply } from '../store.ts';
 import { StoreLog } from '../store-log.ts';
-import { makeDirectory, openForWriting } from './database.ts';
+import { makeDirectory, openForWriting, pragma } from './database.ts';
 import { decodeError, encodeError } from './messages.ts';
 import { SqliteStore } from './sqlite-store.ts';
 
@@ -131,4 +131,12 @@ test('every other write may have an unknown outcome too, and happens once', asyn
   faults.push('errorAfterCommit');
   await log.resign(leadership);
   expect(await log.append(leadership, entryAfter(entry))).toBe('deposed');
+});
+
+test('the settings that durability rests on are in force', () => {
+  const FULL = 2;
+  const INCREMENTAL = 2;
+  expect(pragma(database, 'synchronous')).toBe(FULL);
+  expect(pragma(database, 'journal_mode')).toBe('wal');
+  expect(pragma(database, 'auto_vacuum')).toBe(INCREMENTAL);
 });

@@ -21,14 +21,15 @@ export const SESSION_ID_BYTES_MAX = 128;
 /** An alias is a DNS label. */
 const ALIAS_BYTES_MAX = 63;
 
-const sessionId = text({ min: 1, max: SESSION_ID_BYTES_MAX }, 'The session, as POST /v1/sessions named it.');
-const client = text({ min: 1, max: CLIENT_BYTES_MAX }, 'What the application calls itself; shown to people.');
-const request = text({ min: 1, max: KEY_BYTES_MAX }, "The application's retry key.");
+const sessionBounds = { min: 1, max: SESSION_ID_BYTES_MAX } as const;
+const sessionId = text(sessionBounds, 'The session, as POST /v1/sessions named it.');
+const clientBounds = { min: 1, max: CLIENT_BYTES_MAX } as const;
+const keyBounds = { min: 1, max: KEY_BYTES_MAX } as const;
 
 export const nothing = z.strictObject({});
 
 export const openBody = z.strictObject({
-  client,
+  client: text(clientBounds, 'What the application calls itself; shown to people.'),
   ttl_s: ttlSeconds.exactOptional().meta({
     description:
       'How long the session outlives its last keepalive, in seconds; by default the ttl of the LockNamespace.',
@@ -46,13 +47,14 @@ export const openBody = z.strictObject({
 
 export const acquireBody = z
   .strictObject({
-    session_id: sessionId.exactOptional().meta({
-      description:
-        'Without it a session is opened for this one lock; the answer names it, and /renew renews it.',
-    }),
-    client: client.exactOptional().meta({
-      description: 'Only without session_id: what the application calls itself; shown to people.',
-    }),
+    session_id: text(
+      sessionBounds,
+      'Without it a session is opened for this one lock; the answer names it, and /renew renews it.',
+    ).exactOptional(),
+    client: text(
+      clientBounds,
+      'Only without session_id: what the application calls itself; shown to people.',
+    ).exactOptional(),
     ttl_s: ttlSeconds.exactOptional().meta({
       description: 'Only without session_id: TTL of the session opened for this lock, in seconds.',
     }),
@@ -75,10 +77,10 @@ export const acquireBody = z
       .default(false)
       .meta({ description: 'Only false is available yet.' }),
     purpose: text({ min: 0, max: PURPOSE_BYTES_MAX }, 'What for, shown to people.').default(''),
-    request: request.exactOptional().meta({
-      description:
-        'Retry key: a repeated acquire of the session with the same key is the same acquire, not a second one.',
-    }),
+    request: text(
+      keyBounds,
+      'Retry key: a repeated acquire of the session with the same key is the same acquire, not a second one.',
+    ).exactOptional(),
   })
   .superRefine((body, context) => {
     if (body.session_id === undefined) return;
@@ -96,7 +98,7 @@ export const acquireBody = z
 export const releaseBody = z.strictObject({
   session_id: sessionId,
   token,
-  request: request.exactOptional().meta({ description: 'The retry key of the acquire that is given back.' }),
+  request: text(keyBounds, 'The retry key of the acquire that is given back.').exactOptional(),
 });
 
 export const renewBody = z.strictObject({ session_id: sessionId, token });

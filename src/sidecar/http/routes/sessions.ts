@@ -88,7 +88,7 @@ const events = route({
   streams: true,
   summary: 'Listen to what happens to the session',
   description:
-    'One JSON object a line, at least one line every second (`alive`). `jeopardy`: no keepalive was acknowledged for half ' +
+    'One JSON object a line, at least one line every second (`alive`). `queued` and `granted`: the place of an acquire that waits, and its grant. `jeopardy`: no keepalive was acknowledged for half ' +
     'a TTL; `restored` may follow. `revoking`: the grant is being taken away. `lost`: the grant is over, for good. ' +
     '`session_lost` is the last line. In sessions with keepalive `stream` or `both` this stream is the proof that the ' +
     'application lives: closing it ends the session, and a reconnect of it loses the locks, except after a restart of ' +

@@ -1,0 +1,206 @@
+/**
+ * A process on virtual time: the Runtime its code gets, and what can be done to a process from outside: stop it for a while
+ * (SIGSTOP, a long collection), kill it, start it again. What arrives while it is stopped waits, and is then worked off
+ * before anything newer, timers and messages in the order chosen by the run.
+ */
+import type { Logger, Runtime } from '../../../src/platform/runtime.ts';
+import { Random } from '../../support/random.ts';
+import type { Machine } from './machine.ts';
+import type { World } from './world.ts';
+
+/** Longest time by which a timer is late in a process that is not stopped, ms. */
+const TIMER_LATENESS_MS_MAX = 1;
+const SOON_US_MAX = 40;
+
+interface Waiting {
+  readonly kind: 'timer' | 'message';
+  readonly life: Life;
+  readonly action: () => void;
+}
+
+export interface ProcessOptions {
+  readonly name: string;
+  readonly machine: Machine;
+  /** False: timers fire at the very microsecond, which makes things coincide (case B01). */
+  readonly hasJitter: boolean;
+  /** Log lines of level error. */
+  readonly onError: (process: VirtualProcess, message: string, fields: object) => void;
+}
+
+/** One run of a program, from its start to its end. */
+export class Life {
+  readonly process: VirtualProcess;
+  readonly runtime: Runtime;
+  isOver = false;
+
+  constructor(process: VirtualProcess, runtime: Runtime) {
+    this.process = process;
+    this.runtime = runtime;
+  }
+
+  sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => void this.runtime.timers.after(delayMs, resolve));
+  }
+}
+
+export class VirtualProcess {
+  readonly name: string;
+  readonly machine: Machine;
+  readonly world: World;
+  readonly #options: ProcessOptions;
+  readonly #random: Random;
+  #life: Life | null = null;
+  #lives = 0;
+  #pausedAtUs: number | null = null;
+  #pausedUs = 0;
+  #waiting: Waiting[] = [];
+
+  constructor(world: World, options: ProcessOptions) {
+    this.world = world;
+    this.name = options.name;
+    this.machine = options.machine;
+    this.#options = options;
+    this.#random = world.random(`process ${options.name}`);
+  }
+
+  /** Null: it does not run. */
+  get life(): Life | null {
+    return this.#life;
+  }
+
+  get isPaused(): boolean {
+    return this.#pausedAtUs !== null;
+  }
+
+  /** Time it has been stopped so far. */
+  get pausedUs(): number {
+    return this.#pausedUs + (this.#pausedAtUs === null ? 0 : this.world.nowUs - this.#pausedAtUs);
+  }
+
+  start(): Life {
+    if (this.#life !== null) throw new Error(`${this.name} runs already`);
+    this.#lives++;
+    const life: Life = new Life(this, this.#runtime(() => life));
+    this.#life = life;
+    this.world.trace?.(`${this.name} starts`);
+    return life;
+  }
+
+  /** Ends at once; nothing of this life happens any more. */
+  kill(): void {
+    if (this.#life === null) return;
+    this.#life.isOver = true;
+    this.#life = null;
+    this.#waiting = [];
+    this.#unpause();
+    this.world.trace?.(`${this.name} is dead`);
+  }
+
+  pause(): void {
+    if (this.#life === null || this.#pausedAtUs !== null) return;
+    this.#pausedAtUs = this.world.nowUs;
+    this.world.trace?.(`${this.name} is stopped`);
+  }
+
+  /** `timersFirst`: as a Node process does when it wakes up, before it reads its sockets. */
+  resume({ timersFirst }: { readonly timersFirst: boolean }): void {
+    if (this.#pausedAtUs === null) return;
+    this.#unpause();
+    this.world.trace?.(`${this.name} goes on`);
+    if (timersFirst) {
+      const timers = this.#waiting.filter(({ kind }) => kind === 'timer');
+      this.#waiting = [...timers, ...this.#waiting.filter(({ kind }) => kind === 'message')];
+    }
+    this.#workOff();
+  }
+
+  /** Something for this life: at once, or after what waits; never once the life is over. */
+  enter(life: Life, kind: Waiting['kind'], action: () => void): void {
+    if (life.isOver) return;
+    if (this.#pausedAtUs !== null || this.#waiting.length > 0) this.#waiting.push({ kind, life, action });
+    else this.#run(action);
+  }
+
+  #unpause(): void {
+    if (this.#pausedAtUs !== null) this.#pausedUs += this.world.nowUs - this.#pausedAtUs;
+    this.#pausedAtUs = null;
+  }
+
+  #workOff(): void {
+    const [first] = this.#waiting;
+    if (first === undefined || this.#pausedAtUs !== null) return;
+    this.world.at(this.world.nowUs, () => {
+      if (this.#pausedAtUs !== null || this.#waiting[0] !== first) return;
+      this.#waiting.shift();
+      if (!first.life.isOver) this.#run(first.action);
+      this.#workOff();
+    });
+  }
+
+  #run(action: () => void): void {
+    this.world.mustSettle();
+    action();
+  }
+
+  #runtime(life: () => Life): Runtime {
+    const { machine } = this;
+    const random = new Random(this.#random.int(2 ** 32) * 2 ** 20 + this.#lives);
+    return {
+      clock: { monotonicMs: () => machine.monotonicMs(), wallMs: () => machine.wallMs() },
+      timers: {
+        after: (delayMs, action) => this.#after(life(), delayMs, action),
+        soon: (action) => {
+          const planned = this.world.nowUs + 1 + this.#random.int(SOON_US_MAX);
+          this.world.at(planned, () => this.enter(life(), 'message', action));
+        },
+      },
+      random: {
+        hex: (bytes) => Array.from({ length: bytes }, () => hexByte(random)).join(''),
+        fraction: () => random.int(2 ** 32) / 2 ** 32,
+      },
+      logger: this.#logger(life),
+    };
+  }
+
+  #after(life: Life, delayMs: number, action: () => void): { cancel(): void } {
+    const { world, machine } = this;
+    let isOff = false;
+    const latenessMs = this.#options.hasJitter ? (this.#random.int(1000) / 1000) * TIMER_LATENESS_MS_MAX : 0;
+    const dueMs = machine.monotonicMs() + Math.max(0, delayMs) + latenessMs;
+    const fire = (): void => {
+      if (!isOff) action();
+    };
+    const plan = () =>
+      world.at(Math.max(world.nowUs + 1, machine.usAt(dueMs)), () => {
+        // The machine may have slept since.
+        if (machine.monotonicMs() + 1e-6 < dueMs) planned = plan();
+        else this.enter(life, 'timer', fire);
+      });
+    let planned = plan();
+    return {
+      cancel: () => {
+        isOff = true;
+        planned.action = null;
+      },
+    };
+  }
+
+  #logger(life: () => Life): Logger {
+    const line = (level: string) => (fields: object, message: string) => {
+      this.world.trace?.(`${this.name} ${level}: ${message} ${JSON.stringify(fields)}`);
+    };
+    return {
+      debug: line('debug'),
+      info: line('info'),
+      warn: line('warn'),
+      error: (fields, message) => {
+        line('error')(fields, message);
+        if (!life().isOver) this.#options.onError(this, message, fields);
+      },
+    };
+  }
+}
+
+function hexByte(random: Random): string {
+  return random.int(256).toString(16).padStart(2, '0');
+}

@@ -1,0 +1,113 @@
+/**
+ * Virtual time: one queue of what is to happen, run as fast as the machine can. Between two steps all promises that can
+ * settle do settle, as between two turns of a real event loop, so the code under test notices nothing.
+ * The same seed gives the same run: every choice comes from here, and the hash over all steps proves it.
+ */
+import { Random } from '../../support/random.ts';
+import { EventQueue, type Planned } from './event-queue.ts';
+
+export const US_PER_MS = 1_000;
+
+/** A line of the story of a run, for people. */
+export type TraceLine = (nowMs: number, text: string) => void;
+
+export class World {
+  readonly seed: number;
+  /** Undefined in most runs: lines cost time, and a run can be repeated. Call as `world.trace?.(...)`. */
+  readonly trace: ((text: string) => void) | undefined;
+  /** Microseconds since the run began, always whole. */
+  nowUs = 0;
+  readonly #queue = new EventQueue();
+  #steps = 0;
+  #hash = 0x811c9dc5;
+  #hash2 = 0x1b873593;
+  #isStopped = false;
+  #mustSettle = false;
+
+  constructor(seed: number, onTrace?: TraceLine) {
+    this.seed = seed;
+    this.trace = onTrace === undefined ? undefined : (text) => onTrace(this.nowMs, text);
+  }
+
+  get nowMs(): number {
+    return this.nowUs / US_PER_MS;
+  }
+
+  get steps(): number {
+    return this.#steps;
+  }
+
+  /** Over the times and the order of all steps, and over what was given to `mix`. */
+  get hash(): string {
+    return (this.#hash >>> 0).toString(16).padStart(8, '0') + (this.#hash2 >>> 0).toString(16).padStart(8, '0');
+  }
+
+  /** A stream of choices of its own, so that more choices in one place do not shift those of another. */
+  random(stream: string): Random {
+    let salt = 0x811c9dc5;
+    for (let i = 0; i < stream.length; i++) salt = Math.imul(salt ^ stream.charCodeAt(i), 0x01000193);
+    return new Random(this.seed * 0x10000 + ((salt >>> 0) % 0x10000) + (salt >>> 16) * 2 ** 36);
+  }
+
+  at(atUs: number, action: () => void): Planned {
+    return this.#queue.push(Math.max(atUs, this.nowUs), action);
+  }
+
+  afterMs(delayMs: number, action: () => void): Planned {
+    return this.at(this.nowUs + Math.ceil(delayMs * US_PER_MS), action);
+  }
+
+  sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.afterMs(delayMs, () => {
+        this.mustSettle();
+        resolve();
+      });
+    });
+  }
+
+  /** Code that uses promises ran in this step: they must settle before the next one. */
+  mustSettle(): void {
+    this.#mustSettle = true;
+  }
+
+  mix(value: number): void {
+    this.#hash = Math.imul(this.#hash ^ value, 0x01000193);
+    this.#hash2 = Math.imul(this.#hash2 ^ (this.#hash >>> 15) ^ value, 0x85ebca6b);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /** Runs until `stop`, or until nothing is left to happen. Rejects with what a step throws. */
+  run(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const turn = (): void => {
+        try {
+          if (this.#steps === 0 || !this.#isStopped) this.#untilPromises();
+        } catch (error) {
+          reject(error);
+          return;
+        }
+        if (this.#isStopped || this.#queue.size === 0) resolve();
+        else setImmediate(turn);
+      };
+      setImmediate(turn);
+    });
+  }
+
+  /** Steps up to one after which promises must settle, which they do before the next `setImmediate`. */
+  #untilPromises(): void {
+    this.#mustSettle = false;
+    while (!this.#mustSettle && !this.#isStopped) {
+      const next = this.#queue.pop();
+      if (next === undefined) return;
+      this.nowUs = next.atUs;
+      this.#steps++;
+      this.mix(next.atUs & 0x7fffffff);
+      this.mix(next.order & 0x7fffffff);
+      next.action?.();
+    }
+  }
+}
