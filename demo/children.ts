@@ -85,12 +85,13 @@ export interface RunnerOptions {
 
 interface Waiter {
   readonly event: RunnerEventName;
+  readonly count: number;
   readonly resolve: () => void;
-  count: number;
 }
 
 export class Runner {
   readonly #child: Child;
+  readonly #counts = new Map<RunnerEventName, number>();
   readonly #waiters = new Set<Waiter>();
 
   constructor(options: RunnerOptions) {
@@ -106,7 +107,7 @@ export class Runner {
       (line) => {
         const event = JSON.parse(line) as RunnerEvent;
         onEvent(event);
-        this.#wake(event.event);
+        this.#count(event.event);
       },
     );
   }
@@ -115,15 +116,16 @@ export class Runner {
     return this.#child.pid;
   }
 
-  get child(): Child {
-    return this.#child;
+  /** Ends it for good, also while it is stopped. */
+  kill(): Promise<void> {
+    return this.#child.end('SIGKILL');
   }
 
-  /** Resolves at the `count`-th event of this kind from now; rejects if the runner ends before. */
-  async next(event: RunnerEventName, count = 1): Promise<void> {
+  /** Resolves once `count` events of this kind have come, now or before; rejects if the runner ends without. */
+  async has(event: RunnerEventName, count = 1): Promise<void> {
+    if ((this.#counts.get(event) ?? 0) >= count) return;
     const { promise, resolve } = Promise.withResolvers<'seen'>();
-    const waiter: Waiter = { event, count, resolve: () => resolve('seen') };
-    this.#waiters.add(waiter);
+    this.#waiters.add({ event, count, resolve: () => resolve('seen') });
     if ((await Promise.race([promise, this.#child.ended])) !== 'seen')
       throw new StageError(await this.#child.epitaph());
   }
@@ -137,11 +139,11 @@ export class Runner {
     this.#child.process.kill(signal);
   }
 
-  #wake(event: RunnerEventName): void {
+  #count(event: RunnerEventName): void {
+    const count = (this.#counts.get(event) ?? 0) + 1;
+    this.#counts.set(event, count);
     for (const waiter of this.#waiters) {
-      if (waiter.event !== event) continue;
-      waiter.count--;
-      if (waiter.count > 0) continue;
+      if (waiter.event !== event || waiter.count > count) continue;
       this.#waiters.delete(waiter);
       waiter.resolve();
     }
@@ -180,7 +182,7 @@ export class Stage implements AsyncDisposable {
   startRunner(options: RunnerOptions): Runner {
     this.#mustBeOpen();
     const runner = new Runner(options);
-    this.#cleanUp.defer(() => runner.child.end('SIGKILL'));
+    this.#cleanUp.defer(() => runner.kill());
     return runner;
   }
 

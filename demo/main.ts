@@ -5,8 +5,9 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Check, check, money } from './checks.ts';
+import { type Check, check } from './checks.ts';
 import { type Runner, Stage, StageError } from './children.ts';
+import { narrate } from './narration.ts';
 import { type Batch, LOCK_NAME, PAY_FENCED, PAY_UNFENCED, PayoutTable, readBatches } from './payouts.ts';
 import { EXIT_LOST, type RunnerEvent } from './runner-events.ts';
 
@@ -20,172 +21,137 @@ const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
 type EndSignal = keyof typeof EXIT_CODES;
 
-/** Ended from outside; what was started is cleaned up all the same. */
-class Interrupted extends Error {
-  readonly signal: EndSignal;
-  constructor(signal: EndSignal) {
-    super(`ended by ${signal}`);
-    this.signal = signal;
-  }
-}
-
-interface Facts {
-  grants: number;
-  isResumed: boolean;
-  /** What A tried to pay after it was resumed. */
-  lateBatch: string | null;
-  readonly batches: readonly Batch[];
-}
-
 function row(who: string, what: string, token?: number): void {
-  const seconds = (performance.now() / 1_000).toFixed(1).padStart(6);
+  const seconds = (performance.now() / 1_000).toFixed(1).padStart(5);
   console.log(`${seconds} s  ${who.padEnd(6)}  ${String(token ?? '').padEnd(16)}  ${what}`);
 }
 
 function header(isFenced: boolean, batches: readonly Batch[]): void {
   const merchants = new Set(batches.map(({ merchant }) => merchant)).size;
   const statement = (isFenced ? PAY_FENCED : PAY_UNFENCED).replace(' WHERE', '\n    WHERE');
+  const how = isFenced
+    ? 'A payment is one transaction: its token must not be below the fence of the table, and then'
+    : 'WITHOUT FENCE. A payment trusts the lock:';
   console.log(`One nightly payout job, started twice: ${batches.length} batches for ${merchants} merchants.`);
-  console.log(
-    isFenced
-      ? 'Each payment is a transaction that first compares its token with the fence of the table, then runs'
-      : 'WITHOUT FENCE: each payment trusts the lock and runs',
-  );
-  console.log(`    ${statement}\n`);
-  console.log(`    time  who     token             event`);
+  console.log(`${how}\n    ${statement}\n`);
+  console.log('   time  runner  token             event');
 }
 
-/** One line for each event worth telling; a payment is told only where it matters. */
-function narrate(who: string, event: RunnerEvent, facts: Facts): void {
-  const say = (what: string, token?: number): void => row(who, what, token);
-  switch (event.event) {
-    case 'waiting':
-      return say(`told HELD by ${event.holder}; waits in the queue`);
-    case 'granted':
-      facts.grants++;
-      return say(
-        `granted ${LOCK_NAME}${facts.grants === 1 ? '' : ": the other runner's lease is over"}`,
-        event.token,
-      );
-    case 'inHand':
-      return say(
-        `has paid ${event.paidSoFar}; reads ${nameOf(event.batch, facts)} as pending ...`,
-        event.token,
-      );
-    case 'paid':
-      if (who === 'A' && facts.isResumed) {
-        facts.lateBatch = event.batch;
-        return say(`writes ${event.batch}: PAID AGAIN, nothing refused the old token`, event.token);
-      }
-      return event.batch === SLOW_BATCH ? say(`pays ${nameOf(event.batch, facts)}`, event.token) : undefined;
-    case 'refused':
-      facts.lateBatch = event.batch;
-      return say(
-        `writes ${event.batch}: REFUSED, 0 rows changed, the fence is at ${event.fence}`,
-        event.token,
-      );
-    case 'reported':
-      return say(`reports it; Leasehold says ${event.answer}, now held by ${event.holder}`, event.token);
-    case 'lost':
-      return say('its lease is over by its own clock; it stops', event.token);
-    case 'done':
-      return say(
-        `nothing is pending any more; has paid ${event.paidSoFar} and gives the lock back`,
-        event.token,
-      );
+/** The two runners and what becomes of them. */
+class Story {
+  readonly #stage: Stage;
+  readonly #isFenced: boolean;
+  readonly #batches = readBatches(CSV_FILE);
+  #isResumed = false;
+  /** What A tried to pay after it was resumed. */
+  #lateBatch: string | null = null;
+
+  constructor(stage: Stage, isFenced: boolean) {
+    this.#stage = stage;
+    this.#isFenced = isFenced;
   }
-}
 
-function nameOf(id: string, { batches }: Facts): string {
-  const batch = batches.find((candidate) => candidate.id === id);
-  return batch === undefined ? id : `${id} (${money(batch)})`;
-}
+  async tell(): Promise<readonly Check[]> {
+    header(this.#isFenced, this.#batches);
+    const database = join(this.#stage.folder, 'payouts.sqlite');
+    const table = PayoutTable.create(database, this.#batches);
+    try {
+      await this.#perform(database);
+      return check({ table, batches: this.#batches, lateBatch: this.#lateBatch });
+    } finally {
+      table.close();
+    }
+  }
 
-async function story(stage: Stage, isFenced: boolean): Promise<readonly Check[]> {
-  const facts: Facts = { grants: 0, isResumed: false, lateBatch: null, batches: readBatches(CSV_FILE) };
-  header(isFenced, facts.batches);
-  const database = join(stage.folder, 'payouts.sqlite');
-  const table = PayoutTable.create(database, facts.batches);
-  try {
-    const { url, pid, manifest } = await stage.startLeasehold();
+  async #perform(database: string): Promise<void> {
+    const { url, pid, manifest } = await this.#stage.startLeasehold();
     row('', `leasehold dev serves ${manifest} on ${url} (pid ${pid})`);
-    const start = (name: string, slowBatch?: string): Runner => {
-      const onEvent = (event: RunnerEvent): void => narrate(name, event, facts);
-      const slow = slowBatch === undefined ? {} : { slowBatch };
-      const runner = stage.startRunner({ name, url, database, isFenced, onEvent, ...slow });
-      row(name, `starts (pid ${runner.pid})`);
-      return runner;
-    };
-    await perform(start, facts);
-    return check({ table, batches: facts.batches, lateBatch: facts.lateBatch });
-  } finally {
-    table.close();
+    const a = this.#start('A', { url, database, slowBatch: SLOW_BATCH });
+    await a.has('granted');
+    const b = this.#start('B', { url, database });
+    await a.has('inHand');
+    a.signal('SIGSTOP');
+    row('A', '... and is STOPPED (SIGSTOP) before it writes; its keepalives stop with it');
+    await b.has('granted');
+    await b.has('paid', PAID_BY_B_BEFORE_RESUME);
+    this.#isResumed = true;
+    row('A', 'is RESUMED (SIGCONT) and goes on as if no time had passed');
+    a.signal('SIGCONT');
+    await a.endsWith(EXIT_LOST);
+    await b.endsWith(0);
+  }
+
+  #start(name: string, options: { url: string; database: string; slowBatch?: string }): Runner {
+    const onEvent = (event: RunnerEvent): void => this.#onEvent(name, event);
+    const runner = this.#stage.startRunner({ name, isFenced: this.#isFenced, onEvent, ...options });
+    row(name, `starts (pid ${runner.pid})`);
+    return runner;
+  }
+
+  #onEvent(name: string, event: RunnerEvent): void {
+    const isLate = name === 'A' && this.#isResumed;
+    if (isLate && (event.event === 'refused' || event.event === 'paid')) this.#lateBatch = event.batch;
+    const scene = { batches: this.#batches, lockName: LOCK_NAME, slowBatch: SLOW_BATCH, isLate };
+    const text = narrate(event, scene);
+    if (text !== null) row(name, text, 'token' in event ? event.token : undefined);
   }
 }
 
-async function perform(start: (name: string, slowBatch?: string) => Runner, facts: Facts): Promise<void> {
-  const a = start('A', SLOW_BATCH);
-  const isInHand = a.next('inHand');
-  await a.next('granted');
-  const b = start('B');
-  const isGranted = b.next('granted');
-  const hasPaid = b.next('paid', PAID_BY_B_BEFORE_RESUME);
-  await isInHand;
-  a.signal('SIGSTOP');
-  row('A', '... and is STOPPED (SIGSTOP) before it writes: no keepalives any more');
-  await isGranted;
-  await hasPaid;
-  facts.isResumed = true;
-  row('A', 'is RESUMED (SIGCONT) and goes on as if no time had passed');
-  a.signal('SIGCONT');
-  await a.endsWith(EXIT_LOST);
-  await b.endsWith(0);
-}
-
+/** Prints the verdict and returns the exit code. */
 function verdict(checks: readonly Check[], isFenced: boolean): number {
   console.log('\nChecks, read from the database:');
   for (const { name, isOk, found } of checks) {
     console.log(`  ${isOk ? 'ok    ' : 'FAILED'}  ${name} (${found})`);
   }
-  const failed = checks.filter(({ isOk }) => !isOk);
-  if (failed.length === 0) {
+  const failure = checks.find(({ isOk }) => !isOk);
+  if (failure === undefined) {
     console.log(
-      '\nPASS: the lock was lost in the middle of a payment, and each batch was paid exactly once.',
+      '\nPASS: a runner lost its lock in the middle of a payment, and each batch was paid exactly once.',
     );
     return 0;
   }
-  const why = isFenced ? '' : ' This is what a lock without fencing cannot prevent.';
-  console.log(`\nFAIL: ${failed.map(({ name }) => name).join('; ')}: not so.${why}`);
+  const why = isFenced ? '' : ' This is what no lock can prevent, and a fence does: run it without the flag.';
+  console.log(`\nFAIL: ${failure.found}.${why}`);
   return 1;
 }
 
-/** Rejects at the first thing that must end the demo before its time. */
-function interruption(): Promise<never> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  for (const signal of Object.keys(EXIT_CODES) as readonly EndSignal[]) {
-    process.on(signal, () => reject(new Interrupted(signal)));
+/** Whatever ends the demo before its time: `reason` rejects with it, so that all is cleaned up as always. */
+class Interruption {
+  readonly reason: Promise<never>;
+  signal: EndSignal | null = null;
+
+  constructor() {
+    const { promise, reject } = Promise.withResolvers<never>();
+    this.reason = promise;
+    for (const signal of Object.keys(EXIT_CODES) as readonly EndSignal[]) {
+      process.on(signal, () => {
+        this.signal = signal;
+        reject(new StageError(`ended by ${signal}`));
+      });
+    }
+    process.on('uncaughtException', reject);
+    // Nobody reads any more, as in `npm run demo | head`.
+    process.stdout.on('error', reject);
+    const tooLate = new StageError(`the demo was not over after ${DEMO_MS_MAX} ms`);
+    setTimeout(() => reject(tooLate), DEMO_MS_MAX).unref();
   }
-  process.on('uncaughtException', reject);
-  // Nobody reads any more, as in `npm run demo | head`.
-  process.stdout.on('error', reject);
-  const late = new StageError(`the demo was not over after ${DEMO_MS_MAX} ms`);
-  setTimeout(() => reject(late), DEMO_MS_MAX).unref();
-  return promise;
 }
 
-async function main(): Promise<number> {
+async function main(interruption: Interruption): Promise<number> {
   const { values } = parseArgs({ options: { 'without-fence': { type: 'boolean', default: false } } });
   const isFenced = !values['without-fence'];
-  const interrupted = interruption();
   await using stage = new Stage();
-  const checks = await Promise.race([story(stage, isFenced), interrupted]);
+  const checks = await Promise.race([new Story(stage, isFenced).tell(), interruption.reason]);
   return verdict(checks, isFenced);
 }
 
+const interruption = new Interruption();
 try {
-  process.exitCode = await main();
+  process.exitCode = await main(interruption);
 } catch (error) {
-  process.exitCode = error instanceof Interrupted ? EXIT_CODES[error.signal] : 1;
-  const isExpected = error instanceof Interrupted || error instanceof StageError;
-  console.error(isExpected ? `\nThe demo was not completed: ${error.message}` : error);
+  // A Ctrl-C reaches the children too: the first to be seen may be the end of one of them.
+  const { signal } = interruption;
+  process.exitCode = signal === null ? 1 : EXIT_CODES[signal];
+  if (signal !== null) console.error(`\nThe demo was ended by ${signal}; nothing is left running.`);
+  else console.error(error instanceof StageError ? `\nThe demo was not completed: ${error.message}` : error);
 }

@@ -2,6 +2,7 @@
 export type RunnerEvent =
   | { readonly event: 'waiting'; readonly holder: string }
   | { readonly event: 'granted'; readonly token: number }
+  | { readonly event: 'fenceRaised'; readonly token: number }
   /** Read as pending, not yet paid. Told of the slow batch only. */
   | { readonly event: 'inHand'; readonly batch: string; readonly token: number; readonly paidSoFar: number }
   | { readonly event: 'paid'; readonly batch: string; readonly token: number }

@@ -58,6 +58,7 @@ async function payAll(job: Job, token: number): Promise<number> {
   const { lock, table, isFenced, slowBatch } = job;
   // Before the first read: what is read below can then no longer be changed by an older holder.
   let isOurs = !isFenced || table.raiseFence(token);
+  if (isOurs && isFenced) tell({ event: 'fenceRaised', token });
   for (let paidSoFar = 0; ; ) {
     isOurs &&= lock.isHeld;
     if (!isOurs) {

@@ -34,7 +34,7 @@ export function hashOf(bytes: Uint8Array): string {
   return hash('sha256', bytes, 'hex');
 }
 
-export function leads(state: WriteState, leadership: Leadership): boolean {
+function leads(state: WriteState, leadership: Leadership): boolean {
   return state.fence !== '' && state.fence === leadership.fence && state.epoch === leadership.epoch;
 }
 

@@ -8,21 +8,12 @@
  */
 import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
 import { FORMAT_VERSION } from '../api/limits.ts';
-import type {
-  AnswerBody,
-  LeaderFrame,
-  Position,
-  ReadQuery,
-  ReadResult,
-  RelayFrame,
-  RelayRequest,
-} from '../api/wire.ts';
+import type { AnswerBody, Position, ReadQuery, ReadResult, RelayFrame, RelayRequest } from '../api/wire.ts';
 import {
   type Applied,
   apply,
   CoreFault,
   type Draft,
-  encodeEntry,
   type FaultProbe,
   hasBacklog,
   nextDue,
@@ -30,8 +21,10 @@ import {
 } from '../core/index.ts';
 import type { Leadership, LockLog, LogPosition } from '../log/port.ts';
 import type { Runtime } from '../platform/runtime.ts';
+import { Appender } from './appender.ts';
 import { Faults } from './faults.ts';
 import { type Batch, Inbox, prepend } from './inbox.ts';
+import { Inquiries } from './inquiries.ts';
 import { type FrontEndLink, Outgoing } from './outbox.ts';
 import { Publisher } from './publisher.ts';
 import { Pulse } from './pulse.ts';
@@ -65,18 +58,28 @@ export interface CommitStats {
   readonly stalls: number;
 }
 
+/** An entry that is applied and on its way to the log. */
+interface Proposal {
+  readonly draft: Draft;
+  readonly batch: Batch;
+  readonly applied: Applied;
+  readonly keepalives: ReturnType<Publisher['takeKeepalives']>;
+  readonly startedMs: number;
+}
+
 export class Leader {
   readonly #options: LeaderOptions;
   readonly #runtime: Runtime;
   readonly #leadership: Leadership;
   readonly #publisher = new Publisher();
   readonly #inbox = new Inbox();
+  readonly #inquiries = new Inquiries();
   readonly #faults: Faults;
   readonly #snapshots: Snapshots;
+  readonly #appender: Appender;
   readonly #pulse: Pulse;
   readonly #clients = new Map<FrontEndLink, Map<number, Outgoing>>();
   #state: State;
-  #head: LogPosition;
   /** Group time minus monotonic time (rule S6). */
   readonly #groupOffsetMs: number;
   /** An append is in flight, or the state is being rebuilt. */
@@ -94,7 +97,7 @@ export class Leader {
     this.#runtime = options.runtime;
     this.#leadership = leadership;
     this.#state = state;
-    this.#head = head;
+    this.#appender = new Appender(options.runtime, options.log, leadership, head);
     this.#snapshots = snapshots;
     this.#faults = new Faults(options.runtime.logger);
     this.#groupOffsetMs = state.at - this.#nowMs();
@@ -116,7 +119,7 @@ export class Leader {
   }
 
   get position(): Position {
-    return { lineage: this.#state.lineage, epoch: this.#leadership.epoch, index: this.#head.index };
+    return { lineage: this.#state.lineage, epoch: this.#leadership.epoch, index: this.#appender.head.index };
   }
 
   /** The state at the last commit or one entry ahead of it: for limits and figures, never for answers. */
@@ -163,16 +166,9 @@ export class Leader {
 
   #ask(bodies: readonly (Command | ReadQuery)[]): Promise<readonly AnswerBody[]> {
     if (this.#isStopped) return Promise.reject(new Error('this server does not lead'));
-    return new Promise((resolve) => {
-      const answered: AnswerBody[] = [];
-      const send = ({ groups }: LeaderFrame): void => {
-        for (const { answers } of groups) answered.push(...answers.map(({ body }) => body));
-        if (answered.length === bodies.length) resolve(answered);
-      };
-      const from = new Outgoing({ send }, 0);
-      for (const body of bodies) this.#inbox.push(body, from, 0);
-      this.#planTurn();
-    });
+    const answers = this.#inquiries.ask(bodies, (body, from, id) => this.#inbox.push(body, from, id));
+    this.#planTurn();
+    return answers;
   }
 
   /** Hands over in order: finish what is in flight, say so in the log, give the leadership back. */
@@ -188,7 +184,7 @@ export class Leader {
   async #takeOver(): Promise<void> {
     const { tokenFloor, reason } = this.#options;
     const unixSeconds = Math.floor(this.#runtime.clock.wallMs() / 1000);
-    const isBirth = this.#head.index === 0;
+    const isBirth = this.#appender.head.index === 0;
     const epoch = this.#leadership.epoch;
     const takeOver: Command = {
       type: 'takeOver',
@@ -272,7 +268,7 @@ export class Leader {
       behaviour: this.#state.behaviour,
       lineage: this.#state.lineage,
       epoch: this.#leadership.epoch,
-      index: this.#head.index + 1,
+      index: this.#appender.head.index + 1,
       at: this.#groupMs(),
       commands: batch.commands,
     };
@@ -284,35 +280,36 @@ export class Leader {
       this.#rebuild(batch, fault).catch((error: unknown) => this.#stopBecause({ kind: 'failed', error }));
       return;
     }
-    const wallMs = this.#runtime.clock.wallMs();
-    const eventHash = this.#state.eventHash;
-    const { bytes, hash } = encodeEntry({ ...draft, wallMs, previous: this.#head.hash, eventHash });
-    const stored = { index: draft.index, bytes, hash, previous: this.#head.hash };
-    this.#options.log.append(this.#leadership, stored).then(
-      (outcome) => {
-        if (outcome === 'deposed') return this.#stopBecause({ kind: 'deposed' });
-        this.#head = { index: draft.index, hash };
-        this.#snapshots.appended(bytes.length);
-        const now = this.#nowMs();
-        this.#publisher.leases.stalled(now - startedMs, now);
-        this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives }, now);
-        this.#committed(
-          { ...draft, wallMs, eventHash, events: applied.events },
-          batch,
-          bytes.length,
-          now - startedMs,
-        );
-      },
-      (error: unknown) => this.#stopBecause({ kind: 'failed', error }),
-    );
+    const commit = { draft, batch, applied, keepalives, startedMs };
+    this.#commit(commit).catch((error: unknown) => this.#stopBecause({ kind: 'failed', error }));
   }
 
-  #committed(entry: HistoryEntry, batch: Batch, bytes: number, commitMs: number): void {
-    const { stalls } = this.#publisher.leases;
-    this.#options.onCommitted?.(entry, { commands: batch.commands.length, bytes, commitMs, stalls });
+  async #commit({ draft, batch, applied, keepalives, startedMs }: Proposal): Promise<void> {
+    const entry = { ...draft, wallMs: this.#runtime.clock.wallMs(), eventHash: this.#state.eventHash };
+    const { outcome, bytes } = await this.#appender.append(entry);
+    if (outcome === 'deposed') {
+      this.#stopBecause({ kind: 'deposed' });
+      return;
+    }
+    const now = this.#nowMs();
+    this.#snapshots.appended(bytes);
+    this.#publisher.leases.stalled(now - startedMs, now);
+    this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives }, now);
+    const stats = {
+      commands: batch.commands.length,
+      bytes,
+      commitMs: now - startedMs,
+      stalls: this.#publisher.leases.stalls,
+    };
+    this.#options.onCommitted?.({ ...entry, events: applied.events }, stats);
+    this.#next();
+  }
+
+  /** An entry is done: what came meanwhile makes the next one. */
+  #next(): void {
     if (this.#snapshots.isDue) {
-      this.#snapshots.write(this.#state, this.#head).catch((error: unknown) => {
-        this.#runtime.logger.error({ error: String(error) }, 'snapshot failed; the log keeps growing');
+      this.#snapshots.write(this.#state, this.#appender.head).catch((error: unknown) => {
+        this.#runtime.logger.error({ error }, 'snapshot failed; the log keeps growing');
       });
     }
     this.#isBusy = false;
@@ -339,6 +336,7 @@ export class Leader {
     this.#isStopped = true;
     this.#pulse.stop();
     this.#whenIdle?.();
+    this.#inquiries.fail(new Error('this server has stopped leading'));
     this.#options.onStopped(reason);
   }
 

@@ -5,7 +5,8 @@ export function exclusion(): Property {
   return {
     name: 'exclusion',
     rules: 'promise 1, rule C2',
-    onEvent({ event, ...place }, book, report) {
+    onEvent(placed, book, report) {
+      const { event } = placed;
       if (event.type !== 'granted') return;
       for (const held of book.names.get(event.name)?.holds ?? []) {
         if (event.mode !== 'exclusive' && held.mode !== 'exclusive') continue;
@@ -13,7 +14,7 @@ export function exclusion(): Property {
           message: `granted with token ${event.token} while token ${held.token} of session ${held.session.id} holds it`,
           name: event.name,
           tokens: [held.token, event.token],
-          shows: [held.granted, { ...place, event }],
+          shows: [held.granted, placed],
         });
       }
     },

@@ -9,7 +9,7 @@ import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { LogFormatError } from '../errors.ts';
 
-export const LOG_FORMAT_VERSION = 1;
+const LOG_FORMAT_VERSION = 1;
 /** "LhLg", in the header of every file of ours. */
 const APPLICATION_ID = 0x4c684c67;
 const DATABASE_FILE = 'log.db';

@@ -17,11 +17,11 @@ export interface WorkerOptions {
   readonly freeBytesKept: number | undefined;
 }
 
-export type StoreRequest = {
+type StoreRequest = {
   [M in StoreMethod]: { readonly id: number; readonly method: M; readonly args: StoreArguments<M> };
 }[StoreMethod];
 
-export interface CloseRequest {
+interface CloseRequest {
   readonly id: number;
   readonly method: 'close';
 }

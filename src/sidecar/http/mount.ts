@@ -126,7 +126,7 @@ function handlerOf<Dependencies extends HealthDependencies>(
 function parameterOf(request: Request): string | undefined {
   const { name, id } = request.params;
   const value = name ?? id;
-  return typeof value === 'string' ? value.trim() : undefined;
+  return typeof value === 'string' ? value : undefined;
 }
 
 /** Where a colon ends the name, a colon inside it must be encoded, or readers could take it for another end. */

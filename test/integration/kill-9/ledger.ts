@@ -50,7 +50,9 @@ export class Ledger {
     this.#highest.set(name, Math.max(highest, token));
     for (const other of this.held()) {
       if (other.name !== name) continue;
-      this.violation(`${client} was granted ${name} (${token}) while ${other.client} holds it (${other.token})`);
+      this.violation(
+        `${client} was granted ${name} (${token}) while ${other.client} holds it (${other.token})`,
+      );
     }
     const grant: KnownGrant = {
       client,
@@ -87,7 +89,10 @@ export class Ledger {
   lost(grant: KnownGrant, why: string): void {
     if (grant.state !== 'held') return;
     grant.state = 'lost';
-    this.#mustBeExcused(grant.reportedAt, `${grant.client} lost ${grant.name} (token ${grant.token}): ${why}`);
+    this.#mustBeExcused(
+      grant.reportedAt,
+      `${grant.client} lost ${grant.name} (token ${grant.token}): ${why}`,
+    );
   }
 
   sessionLost(client: string, openedAt: number, why: string): void {
@@ -97,6 +102,7 @@ export class Ledger {
 
   #mustBeExcused(sinceMs: number, what: string): void {
     const outageMs = this.#outages.longestSince(sinceMs);
-    if (outageMs < this.#survivedMs) this.violation(`${what}; the longest outage was ${Math.round(outageMs)} ms`);
+    if (outageMs < this.#survivedMs)
+      this.violation(`${what}; the longest outage was ${Math.round(outageMs)} ms`);
   }
 }

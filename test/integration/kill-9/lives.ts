@@ -11,7 +11,15 @@ import type { Outages } from './ledger.ts';
 export type RequestKind = 'open' | 'acquire' | 'release' | 'renew' | 'keepalive';
 export type RequestPhase = 'sent' | 'answered';
 
-const KINDS: readonly RequestKind[] = ['acquire', 'acquire', 'release', 'release', 'open', 'renew', 'keepalive'];
+const KINDS: readonly RequestKind[] = [
+  'acquire',
+  'acquire',
+  'release',
+  'release',
+  'open',
+  'renew',
+  'keepalive',
+];
 const LIFE_MS_MIN = 50;
 const LIFE_MS_MAX = 650;
 /** A chosen request that does not come is not waited for. */

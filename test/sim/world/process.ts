@@ -173,7 +173,7 @@ export class VirtualProcess {
     const plan = () =>
       world.at(Math.max(world.nowUs + 1, machine.usAt(dueMs)), () => {
         // The machine may have slept since.
-        if (machine.monotonicMs() + 1e-6 < dueMs) planned = plan();
+        if (machine.monotonicMs() < dueMs) planned = plan();
         else this.enter(life, 'timer', fire);
       });
     let planned = plan();

@@ -24,6 +24,7 @@ export class World {
   #isStopped = false;
   #mustSettle = false;
 
+  /** `seed`: a whole number from 0 to 2^32 - 1. */
   constructor(seed: number, onTrace?: TraceLine) {
     this.seed = seed;
     this.trace = onTrace === undefined ? undefined : (text) => onTrace(this.nowMs, text);
@@ -46,7 +47,9 @@ export class World {
   random(stream: string): Random {
     let salt = 0x811c9dc5;
     for (let i = 0; i < stream.length; i++) salt = Math.imul(salt ^ stream.charCodeAt(i), 0x01000193);
-    return new Random(this.seed * 0x10000 + ((salt >>> 0) % 0x10000) + (salt >>> 16) * 2 ** 36);
+    const low = (Math.imul(this.seed | 0, 0x9e3779b1) ^ salt) >>> 0;
+    const high = (Math.imul(salt ^ (this.seed >>> 7), 0x85ebca6b) >>> 12) % 2 ** 20;
+    return new Random(high * 2 ** 32 + low);
   }
 
   at(atUs: number, action: () => void): Planned {
