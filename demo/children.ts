@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import type { RunnerEvent, RunnerEventName } from './runner-events.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const RUNNER = fileURLToPath(new URL('./runner.ts', import.meta.url));
 const MANIFEST = 'config/samples/payouts.yaml';
 const START_MS_MAX = 15_000;
 /** How long a process may take to end by itself before it is killed. */
@@ -99,7 +100,7 @@ export class Runner {
     this.#child = new Child(
       `runner ${name}`,
       [
-        join(ROOT, 'demo/runner.ts'),
+        RUNNER,
         ...['--name', name, '--url', url, '--database', database],
         ...(slowBatch === undefined ? [] : ['--slow-batch', slowBatch]),
         ...(isFenced ? [] : ['--without-fence']),
@@ -152,9 +153,15 @@ export class Runner {
 
 export class Stage implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'leasehold-demo-'));
+  /** Rejects when `leasehold dev` ends before the stage is cleared. */
+  readonly failed: Promise<never>;
   readonly #cleanUp = new AsyncDisposableStack();
+  readonly #fail: (error: StageError) => void;
 
   constructor() {
+    const { promise, reject } = Promise.withResolvers<never>();
+    this.failed = promise;
+    this.#fail = reject;
     this.#cleanUp.defer(() => rmSync(this.folder, { recursive: true, force: true }));
   }
 
@@ -169,13 +176,9 @@ export class Stage implements AsyncDisposable {
       if (url !== undefined) resolve(url);
     });
     this.#cleanUp.defer(() => child.end('SIGTERM'));
-    const url = await Promise.race([
-      promise,
-      child.ended.then(() => null),
-      sleep(START_MS_MAX, undefined, { ref: false }),
-    ]);
-    if (url === undefined) throw new StageError(`leasehold dev did not start within ${START_MS_MAX} ms`);
-    if (url === null) throw new StageError(await child.epitaph());
+    void child.epitaph().then((text) => this.#fail(new StageError(text)));
+    const url = await Promise.race([promise, sleep(START_MS_MAX, null, { ref: false })]);
+    if (url === null) throw new StageError(`leasehold dev did not start within ${START_MS_MAX} ms`);
     return { url, pid: child.pid, manifest: MANIFEST };
   }
 

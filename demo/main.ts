@@ -8,7 +8,15 @@ import { parseArgs } from 'node:util';
 import { type Check, check } from './checks.ts';
 import { type Runner, Stage, StageError } from './children.ts';
 import { narrate } from './narration.ts';
-import { type Batch, LOCK_NAME, PAY_FENCED, PAY_UNFENCED, PayoutTable, readBatches } from './payouts.ts';
+import {
+  type Batch,
+  LOCK_NAME,
+  PAY_FENCED,
+  PAY_UNFENCED,
+  PayoutTable,
+  RAISE_FENCE,
+  readBatches,
+} from './payouts.ts';
 import { EXIT_LOST, type RunnerEvent } from './runner-events.ts';
 
 const CSV_FILE = new URL('payout-batches.csv', import.meta.url);
@@ -28,13 +36,14 @@ function row(who: string, what: string, token?: number): void {
 
 function header(isFenced: boolean, batches: readonly Batch[]): void {
   const merchants = new Set(batches.map(({ merchant }) => merchant)).size;
-  const statement = (isFenced ? PAY_FENCED : PAY_UNFENCED).replace(' WHERE', '\n    WHERE');
   const how = isFenced
-    ? 'A payment is one transaction: its token must not be below the fence of the table, and then'
-    : 'WITHOUT FENCE. A payment trusts the lock:';
+    ? 'A payment is one transaction, and pays only if both statements change a row:'
+    : 'WITHOUT FENCE. A payment is one statement that trusts the lock:';
+  const statements = isFenced ? [RAISE_FENCE, PAY_FENCED] : [PAY_UNFENCED];
   console.log(`One nightly payout job, started twice: ${batches.length} batches for ${merchants} merchants.`);
-  console.log(`${how}\n    ${statement}\n`);
-  console.log('   time  runner  token             event');
+  console.log(`${how}\n`);
+  for (const statement of statements) console.log(`    ${statement.replace(' WHERE', '\n      WHERE')}`);
+  console.log('\n   time  runner  token             event');
 }
 
 /** The two runners and what becomes of them. */
@@ -130,8 +139,8 @@ class Interruption {
       });
     }
     process.on('uncaughtException', reject);
-    // Nobody reads any more, as in `npm run demo | head`.
-    process.stdout.on('error', reject);
+    // As in `npm run demo | head`.
+    process.stdout.on('error', () => reject(new StageError('nobody reads its output any more')));
     const tooLate = new StageError(`the demo was not over after ${DEMO_MS_MAX} ms`);
     setTimeout(() => reject(tooLate), DEMO_MS_MAX).unref();
   }
@@ -141,7 +150,7 @@ async function main(interruption: Interruption): Promise<number> {
   const { values } = parseArgs({ options: { 'without-fence': { type: 'boolean', default: false } } });
   const isFenced = !values['without-fence'];
   await using stage = new Stage();
-  const checks = await Promise.race([new Story(stage, isFenced).tell(), interruption.reason]);
+  const checks = await Promise.race([new Story(stage, isFenced).tell(), stage.failed, interruption.reason]);
   return verdict(checks, isFenced);
 }
 

@@ -17,7 +17,7 @@ export const ERRORS = {
     text: 'The request is malformed or breaks a limit; `field`, `limit` and `message` say which and how to mend it.',
   },
   UNAUTHENTICATED: { status: 401, retryable: false, text: 'No valid identity was presented.' },
-  FORBIDDEN: { status: 403, retryable: false, text: 'This identity is not a consumer of the namespace.' },
+  FORBIDDEN: { status: 403, retryable: false, text: 'This identity is not a consumer of the namespace, or the call came from a browser or under a foreign host name.' },
   NOT_APPROVED: {
     status: 403,
     retryable: false,
@@ -95,6 +95,11 @@ export class LeaseholdError extends Error {
     this.name = 'LeaseholdError';
     this.code = code;
     this.details = details;
+  }
+
+  /** The same error, saying more; what it said already wins. */
+  with(details: ErrorDetails): LeaseholdError {
+    return new LeaseholdError(this.code, this.message, { ...details, ...this.details });
   }
 
   get status(): number {

@@ -15,8 +15,8 @@ import {
  * A lock `x` with a holder and two waiters, and a way to let the first waiter become unfit *without* anybody noticing
  * before its turn: a big session ends first and uses up the budget of the entry.
  */
-function queueWithTurn(config: Parameters<TestGroup['configure']>[0] = {}) {
-  const group = new TestGroup({ config: { ...config } });
+function queueWithTurn() {
+  const group = new TestGroup();
   const big = group.openWithLocks(TRANSITIONS_PER_ENTRY_MAX);
   const holder = group.open();
   const first = group.open({ identity: { account: 'other/first', podUid: '' } });
@@ -35,7 +35,7 @@ function queueWithTurn(config: Parameters<TestGroup['configure']>[0] = {}) {
         afterMs,
       )
       .events.filter((event) => 'name' in event && event.name === 'x' && event.type !== 'released');
-  return { group, holder, first, second, turn };
+  return { group, first, second, turn };
 }
 
 describe('the turn of a waiter', () => {
@@ -49,12 +49,17 @@ describe('the turn of a waiter', () => {
   });
 
   it('rule C3: a wait that is over is passed over, though its timer has not fired yet', () => {
-    const { group, turn } = queueWithTurn();
-    // The big session uses up the budget of this entry in its backlog, so the timer of `first` has to wait.
+    const group = new TestGroup();
+    const [a, b] = [group.open(), group.open()];
+    // Its end takes two entries, and uses up the budget of both, so that the timer of `first` has to wait.
     const big = group.openWithLocks(2 * TRANSITIONS_PER_ENTRY_MAX);
-    group.run([{ type: 'closeSession', session: big, attach: 1, clean: true }]);
-    const events = turn([], 5_000);
-    expect(events).toMatchObject([
+    const token = group.lock(a, 'x');
+    group.wait(b, 'x', { key: 'first', waitMs: 5_000 });
+    group.wait(b, 'x', { key: 'second', waitMs: 60_000 });
+    group.close(big);
+    const { events } = group.run([group.releaseCommand(a, 'x', token)], 5_000);
+    expect(events.filter((event) => 'name' in event && event.name === 'x')).toMatchObject([
+      { type: 'released' },
       { type: 'refused', key: 'first', code: 'WAIT_TIMEOUT', fromQueue: true },
       { type: 'granted', key: 'second', waitedMs: 5_000 },
     ]);

@@ -6,6 +6,7 @@ import { TestGroup, traceOf } from '../../test/support/core.ts';
 
 const NAMES = 1_000_000;
 const BATCH = 1_000;
+const TIMEOUT_MS = 180_000;
 /** Half of the names pass before the first measurement, so that compiled code and grown buffers are in both. */
 const LEFT_OVER_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -33,7 +34,9 @@ function useNames(group: TestGroup, sessions: readonly number[], from: number, t
   }
 }
 
-it('case I01: a million distinct names, taken and given back: memory and state return to the start', () => {
+it('case I01: a million distinct names, taken and given back: memory and state return to the start', {
+  timeout: TIMEOUT_MS,
+}, () => {
   const group = new TestGroup({ checked: false });
   const sessions = Array.from({ length: 10 }, () => group.open());
   const before = traceOf(group.state).slice(1);

@@ -91,7 +91,15 @@ export class SnapshotReader {
   #isWhole = false;
 
   line(text: string): void {
-    const value: unknown = JSON.parse(text);
+    try {
+      this.#line(JSON.parse(text));
+    } catch (error) {
+      if (error instanceof FormatError) throw error;
+      throw new FormatError('a snapshot line cannot be read', { cause: error });
+    }
+  }
+
+  #line(value: unknown): void {
     if (this.#state === null) {
       this.#state = readHeader(value);
       return;

@@ -156,13 +156,16 @@ it('accepts leader changes that keep sessions, holds and rising tokens', () => {
 
 it('accepts a declared new lineage, which ends all sessions and goes on with higher tokens', () => {
   const history = begun().entry(granted(1_001, 1), queued('q2', 2, 1));
+  history.client({ type: 'clientStopped', session: 1, at: 0 });
   history.run({ type: 'newLineage', lineage: 'lineage-2' });
   Object.assign(history, { lineage: 'lineage-2', epoch: 1, index: 0, at: 0 });
   history
     .entry(tookOver(1, 2 ** 46), configured(1), opened(1))
     .entry(granted(2 ** 46 + 1, 1))
     .entry(released(2 ** 46 + 1, 1))
-    .entry(ending(1, 'closed'), ended(1));
+    .entry(ending(1, 'closed'), ended(1))
+    .pass(60_000)
+    .entry();
   expectAccepted(history.check(under({}), rest));
 });
 
@@ -229,6 +232,19 @@ it('accepts late ends after a time without commits, and for declared pauses and 
   changed.pass(10_000).epoch = 2;
   changed.entry(tookOver(2, 5_000)).pass(36_000).entry(ending(1), expired(1_001, 1), ended(1));
   expectAccepted(changed.check());
+});
+
+it('accepts a dead holder whose last keepalives came after the stop was noted, in any order', () => {
+  const history = begun().entry(granted(1_001, 1)).client({ type: 'clientStopped', session: 1, at: 1_000 });
+  for (const sentAt of [2_000, 4_000, 3_000]) {
+    history.client({ type: 'keepaliveAcknowledged', session: 1, sentAt, ttlMs: 15_000 });
+  }
+  expectAccepted(history.pass(19_900).entry(ending(1), expired(1_001, 1), ended(1)).check());
+});
+
+it('accepts any number of anything when the configuration is not known', () => {
+  const history = new History().entry(tookOver(1, 1_000), opened(1, 1), opened(2, 1), granted(1_001, 1));
+  expectAccepted(history.entry(queued('q2', 2, 1, { waitUntil: 1e9 })).check());
 });
 
 it('accepts a confirmed release, a confirmed cancel, and a cancel of a key that never came', () => {

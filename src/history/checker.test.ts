@@ -2,6 +2,8 @@
 import { expect, it } from 'vitest';
 import { HistoryChecker } from './checker.ts';
 import { begun, granted, released } from './history.fixture.ts';
+import { allProperties } from './properties/all.ts';
+import { PROPERTY_NAMES } from './verdict.ts';
 
 it('lists a bounded number of violations and counts all', () => {
   const history = begun();
@@ -25,4 +27,8 @@ it('refuses to read on after its verdict', () => {
   const checker = new HistoryChecker();
   checker.finish();
   expect(() => checker.finish()).toThrow('verdict already');
+});
+
+it('judges every property there is a name for, once', () => {
+  expect(allProperties().map(({ name }) => name)).toEqual(PROPERTY_NAMES);
 });

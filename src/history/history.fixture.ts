@@ -158,7 +158,7 @@ export const configured = (version: number): LockEvent => ({ type: 'configured',
 
 export const quarantined: LockEvent = { type: 'quarantined', name: 'a', reason: 'threw' };
 
-export const BEAT_MS = 250;
+const BEAT_MS = 250;
 
 type WithoutLineage<T> = T extends unknown ? Omit<T, 'lineage'> : never;
 

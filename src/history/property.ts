@@ -28,13 +28,13 @@ export interface FinishOptions {
 }
 
 /** What a client record speaks of. */
-export interface Noted {
+interface Noted {
   readonly session: SessionBook;
   readonly request: RequestBook | null;
 }
 
 /** What never became part of the record: `neverGranted` for certain, `parked` was still waiting at the end. */
-export type Unfounded = 'neverGranted' | 'parked';
+type Unfounded = 'neverGranted' | 'parked';
 
 export interface Property {
   readonly name: PropertyName;

@@ -23,7 +23,7 @@ export interface HttpMetrics {
   streamsChanged(by: 1 | -1): void;
 }
 
-export interface SidecarGauges {
+interface SidecarGauges {
   readonly sessions: number;
   readonly grants: number;
   readonly waits: number;

@@ -14,6 +14,9 @@ import {
 } from '../log/port.ts';
 import type { Logger } from '../platform/runtime.ts';
 
+/** What replaying needs of a log; a log opened for reading has it too. */
+export type ReadableLog = Pick<LockLog, 'lineage' | 'read' | 'snapshots' | 'readChunk'>;
+
 export interface Recovered {
   readonly state: State;
   /** Position of the last entry applied. */
@@ -24,7 +27,7 @@ export interface Recovered {
 }
 
 /** Reads the whole log. Throws CorruptLogError when it contradicts itself or this program. */
-export async function recover(log: LockLog, logger: Logger): Promise<Recovered> {
+export async function recover(log: ReadableLog, logger: Logger): Promise<Recovered> {
   const { state, snapshot } = await newestSnapshot(log, logger);
   let head: LogPosition =
     snapshot === null ? { index: 0, hash: '' } : { index: snapshot.index, hash: snapshot.entryHash };
@@ -58,7 +61,7 @@ export function replay(
 }
 
 /** Replays from the oldest state that can still be made, yielding what happened from `fromIndex` on. */
-export async function* history(log: LockLog, fromIndex: number): AsyncGenerator<HistoryEntry> {
+export async function* history(log: ReadableLog, fromIndex: number): AsyncGenerator<HistoryEntry> {
   const state = await stateBefore(log, fromIndex);
   for await (const stored of log.read(state.index + 1)) {
     const { entry, applied } = replay(state, stored);
@@ -68,7 +71,7 @@ export async function* history(log: LockLog, fromIndex: number): AsyncGenerator<
   }
 }
 
-async function stateBefore(log: LockLog, index: number): Promise<State> {
+async function stateBefore(log: ReadableLog, index: number): Promise<State> {
   for (const manifest of await log.snapshots()) {
     if (manifest.index < index) return readSnapshot(log, manifest);
   }
@@ -76,7 +79,7 @@ async function stateBefore(log: LockLog, index: number): Promise<State> {
 }
 
 async function newestSnapshot(
-  log: LockLog,
+  log: ReadableLog,
   logger: Logger,
 ): Promise<{ readonly state: State; readonly snapshot: SnapshotManifest | null }> {
   for (const manifest of await log.snapshots()) {
@@ -93,7 +96,7 @@ async function newestSnapshot(
   return { state: createState(log.lineage), snapshot: null };
 }
 
-async function readSnapshot(log: LockLog, manifest: SnapshotManifest): Promise<State> {
+async function readSnapshot(log: ReadableLog, manifest: SnapshotManifest): Promise<State> {
   const reader = new SnapshotReader();
   let rest = '';
   for (let chunk = 0; chunk < manifest.chunkHashes.length; chunk++) {

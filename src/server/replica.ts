@@ -12,6 +12,7 @@ import type { Runtime } from '../platform/runtime.ts';
 import { FrontEnd } from './front-end.ts';
 import { type CommitStats, Leader, type StopReason } from './leader.ts';
 import { history } from './recovery.ts';
+import { unhurried } from './unhurried-log.ts';
 
 export interface ReplicaOptions {
   readonly runtime: Runtime;
@@ -145,7 +146,8 @@ export class Replica {
 
   /** Committed history from an index on, by replay; then ends. Throws TrimmedError below the start of the log. */
   history(fromIndex: number): AsyncIterable<HistoryEntry> {
-    return history(this.#options.log, fromIndex);
+    const { log, runtime } = this.#options;
+    return history(unhurried(log, runtime.timers), fromIndex);
   }
 
   /** Calls back for every later commit, until the returned function is called. */

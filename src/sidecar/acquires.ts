@@ -35,6 +35,20 @@ export interface AcquiresOwner {
   isHeld(token: Token): boolean;
   /** A grant that turned out to be nobody's: its callers hung up before they heard of it. */
   unwanted(token: Token): void;
+  /** A `request` is no longer answered from memory. */
+  forgotten(request: string): void;
+}
+
+/** Granted requests of an earlier life of this sidecar (rule A4). */
+export interface KnownRequests {
+  readonly held: readonly GrantedRequest[];
+  readonly over: readonly GrantedRequest[];
+}
+
+export interface GrantedRequest extends AttemptBody {
+  readonly key: string;
+  readonly token: Token;
+  readonly request: string | undefined;
 }
 
 export class Acquires {
@@ -102,6 +116,18 @@ export class Acquires {
     if (attempt !== undefined) this.#refuse(attempt, new LeaseholdError(code, REFUSAL_TEXTS[code]));
   }
 
+  /** A repeat of what was granted in an earlier life is answered as in that one. */
+  restore({ held, over }: KnownRequests): void {
+    for (const granted of [...over, ...held]) {
+      if (granted.request === undefined) continue;
+      const attempt = new Attempt(granted.key, granted, granted.request);
+      attempt.state = { kind: 'granted', token: granted.token };
+      this.#attempts.set(attempt.key, attempt);
+      this.#byRequest.set(granted.request, attempt);
+    }
+    for (const { request } of over) this.ended(request);
+  }
+
   /** The grant of this `request` is over; a repeat is told so for a while. */
   ended(request: string | undefined): void {
     const attempt = request === undefined ? undefined : this.#byRequest.get(request);
@@ -109,8 +135,8 @@ export class Acquires {
     this.#settled.add(attempt);
     for (const oldest of this.#settled) {
       if (this.#settled.size <= SETTLED_REQUESTS_MAX) break;
-      this.#settled.delete(oldest);
       this.#forget(oldest);
+      if (oldest.request !== undefined) this.#owner.forgotten(oldest.request);
     }
   }
 
@@ -127,13 +153,21 @@ export class Acquires {
     return this.#acks.splice(0, ACKS_PER_COMMAND_MAX);
   }
 
-  cancelUntilConfirmed(key: string, onConfirmed: () => void = () => undefined): void {
+  /** `isFirst`: before anything that waits, so that a repeat of the same call does not meet its own orphan. */
+  cancelUntilConfirmed(
+    key: string,
+    {
+      isFirst = false,
+      onConfirmed = () => undefined,
+    }: { readonly isFirst?: boolean; readonly onConfirmed?: () => void },
+  ): void {
     const acks = this.takeAcks();
     this.#session().request(
       (session, attach) => ({ type: 'cancel', session, attach, key, acks }),
       onConfirmed,
       {
         isPersistent: true,
+        isFirst,
       },
     );
   }
@@ -247,7 +281,7 @@ export class Acquires {
     if (attempt.state.kind === 'cancelling') return;
     attempt.state = { kind: 'cancelling' };
     this.#attempts.set(attempt.key, attempt);
-    this.cancelUntilConfirmed(attempt.key, () => this.#forget(attempt));
+    this.cancelUntilConfirmed(attempt.key, { onConfirmed: () => this.#forget(attempt) });
   }
 
   #forget(attempt: Attempt): void {

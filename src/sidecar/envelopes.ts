@@ -4,17 +4,17 @@
 import { TTL_MS_DEFAULT } from '../api/limits.ts';
 import { sha256 } from '../core/index.ts';
 import type { Runtime } from '../platform/runtime.ts';
-import type { EndedTokens } from './ended-tokens.ts';
 import { Envelope, type EnvelopeOptions, sessionExpired } from './envelope.ts';
-import type { GroupSessionOptions } from './group-session.ts';
 import { listenTo } from './namespace-listener.ts';
-import { type Grant, NamespaceSession } from './namespace-session.ts';
+import {
+  type Grant,
+  type KnownGrants,
+  NamespaceSession,
+  type NamespaceSessionOptions,
+} from './namespace-session.ts';
 import type { Liveness } from './service.ts';
 import type { SidecarRecord, StateStore } from './state-store.ts';
 import type { Target } from './target.ts';
-
-/** One-lock sessions that ended by a release, remembered so that a repeat of it is told `already`. */
-const ENDED_SINGLES_MAX = 1_024;
 
 export interface NewEnvelope {
   readonly client: string;
@@ -33,7 +33,6 @@ export class Envelopes {
   readonly #store: StateStore;
   readonly #targets: ReadonlyMap<string, Target>;
   readonly #envelopes = new Map<string, Envelope>();
-  readonly #endedSingles = new Map<string, EndedTokens>();
 
   constructor(runtime: Runtime, store: StateStore, targets: ReadonlyMap<string, Target>) {
     this.#runtime = runtime;
@@ -50,11 +49,6 @@ export class Envelopes {
     const envelope = this.#envelopes.get(id);
     if (envelope === undefined) throw sessionExpired(id, 'unknown, or ended before');
     return envelope;
-  }
-
-  /** Whether this one-lock session ended by a release of this very token. */
-  wasReleased(id: string, name: string, token: number): boolean {
-    return this.#endedSingles.get(id)?.get(name, token)?.how === 'released';
   }
 
   open({ ttlMs, ...rest }: NewEnvelope): Envelope {
@@ -89,7 +83,6 @@ export class Envelopes {
   /** Ends a session everywhere; resolves when every group has confirmed it. */
   async close(envelope: Envelope, clean: boolean, reason: string): Promise<void> {
     const closing = [...envelope.namespaces.values()].map((session) => session.close(clean, reason));
-    if (envelope.options.isSingle && clean) this.#rememberSingle(envelope);
     this.#forget(envelope, reason);
     await Promise.all(closing);
   }
@@ -98,6 +91,8 @@ export class Envelopes {
   restore(): void {
     const records = this.#store.load();
     for (const record of records) if (record.type === 'envelope') this.#add(record);
+    for (const record of records)
+      if (record.type === 'settled') this.#targets.get(record.alias)?.ended.add(record);
     const grants = Map.groupBy(records.filter(isGrant), ({ envelope, alias }) => `${envelope} ${alias}`);
     for (const record of records) {
       if (record.type !== 'session') continue;
@@ -105,7 +100,12 @@ export class Envelopes {
       const target = this.#targets.get(record.alias);
       const known = grants.get(`${record.envelope} ${record.alias}`) ?? [];
       if (envelope === undefined || target === undefined) this.#store.remove(record);
-      else this.#resume(envelope, target, record, known.map(grantFrom));
+      else {
+        this.#resume(envelope, target, record, {
+          held: known.filter(({ type }) => type === 'grant').map(grantFrom),
+          over: known.filter(({ type }) => type === 'settled').map(grantFrom),
+        });
+      }
     }
   }
 
@@ -123,7 +123,7 @@ export class Envelopes {
     return envelope;
   }
 
-  #resume(envelope: Envelope, target: Target, record: SessionRecord, known: readonly Grant[]): void {
+  #resume(envelope: Envelope, target: Target, record: SessionRecord, known: KnownGrants): void {
     const { session, attach, secret, ttlMs } = record;
     const { client, maxHoldMs, keepalive } = envelope.options;
     this.#addNamespace(envelope, target, {
@@ -138,12 +138,8 @@ export class Envelopes {
     });
   }
 
-  #addNamespace(
-    envelope: Envelope,
-    target: Target,
-    options: GroupSessionOptions & { readonly known?: readonly Grant[] },
-  ): NamespaceSession {
-    const { alias, metrics } = target;
+  #addNamespace(envelope: Envelope, target: Target, options: NamespaceSessionOptions): NamespaceSession {
+    const { alias, metrics, ended } = target;
     const context = {
       runtime: this.#runtime,
       envelope,
@@ -152,6 +148,7 @@ export class Envelopes {
       ttlMs: options.ttlMs,
       store: this.#store,
       metrics,
+      ended,
       onRefused: () => envelope.namespaces.delete(alias),
       onOver: (reason: string) => this.#namespaceOver(envelope, alias, reason),
     };
@@ -175,24 +172,20 @@ export class Envelopes {
     this.#envelopes.delete(envelope.options.id);
     this.#store.removeEnvelope(envelope.options.id);
   }
-
-  #rememberSingle(envelope: Envelope): void {
-    const [session] = envelope.namespaces.values();
-    if (session === undefined) return;
-    this.#endedSingles.set(envelope.options.id, session.ended);
-    for (const oldest of this.#endedSingles.keys()) {
-      if (this.#endedSingles.size <= ENDED_SINGLES_MAX) break;
-      this.#endedSingles.delete(oldest);
-    }
-  }
 }
 
-type GrantRecord = Extract<SidecarRecord, { type: 'grant' }>;
+type GrantRecord = Extract<SidecarRecord, { type: 'grant' | 'settled' }>;
 
 function isGrant(record: SidecarRecord): record is GrantRecord {
-  return record.type === 'grant';
+  return record.type === 'grant' || record.type === 'settled';
 }
 
-function grantFrom({ name, token, key, owner, request }: GrantRecord): Grant {
-  return { name, token, key, owner, request: request ?? undefined, frozenDeadlineMs: null };
+function grantFrom({
+  request,
+  type: _type,
+  envelope: _envelope,
+  alias: _alias,
+  ...grant
+}: GrantRecord): Grant {
+  return { ...grant, request: request ?? undefined, frozenDeadlineMs: null };
 }

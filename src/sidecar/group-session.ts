@@ -53,10 +53,16 @@ export interface GroupSessionOptions {
   readonly resume?: { readonly session: SessionId; readonly attach: number; readonly dormant: boolean };
 }
 
+export interface RequestOptions {
+  /** Sent again after UNAVAILABLE too. */
+  readonly isPersistent?: boolean;
+  /** Before what waits for the attach already. */
+  readonly isFirst?: boolean;
+}
+
 interface Pending {
   readonly build: (session: SessionId, attach: number) => ClientRequestBody;
   readonly onAnswer: (answer: AnswerBody) => void;
-  /** Sent again after UNAVAILABLE too. */
   readonly isPersistent: boolean;
 }
 
@@ -69,7 +75,7 @@ export class GroupSession implements AttachableSession {
   readonly #client: GroupClient;
   readonly #owner: SessionOwner;
   readonly #options: GroupSessionOptions;
-  readonly #pending = new Set<Pending>();
+  #pending = new Set<Pending>();
   readonly #lease: LeaseClock;
   #phase: Phase;
   #id: SessionId;
@@ -78,6 +84,8 @@ export class GroupSession implements AttachableSession {
   #alarm: Timer | null = null;
   #isInJeopardy = false;
   #mismatches = 0;
+  #hasBeenLive = false;
+  readonly #whenLive: (() => void)[] = [];
 
   constructor(client: GroupClient, owner: SessionOwner, options: GroupSessionOptions) {
     const { resume, ttlMs } = options;
@@ -89,8 +97,11 @@ export class GroupSession implements AttachableSession {
     this.#attach = resume?.attach ?? 0;
     this.#isKnown = resume !== undefined;
     this.#phase = resume === undefined ? 'opening' : resume.dormant ? 'dormant' : 'attaching';
-    this.#lease = new LeaseClock(client.runtime.clock, ttlMs, momentOf(client.runtime.clock));
-    if (this.#isKnown) client.identified(this);
+    this.#lease = new LeaseClock(client.runtime.clock, ttlMs);
+    if (this.#isKnown) {
+      client.identified(this);
+      this.#setAlarm();
+    }
     client.add(this);
   }
 
@@ -119,11 +130,12 @@ export class GroupSession implements AttachableSession {
   request(
     build: (session: SessionId, attach: number) => ClientRequestBody,
     onAnswer: (answer: AnswerBody) => void,
-    { isPersistent = false }: { readonly isPersistent?: boolean } = {},
+    { isPersistent = false, isFirst = false }: RequestOptions = {},
   ): void {
     if (this.#phase === 'over') return;
     const pending = { build, onAnswer, isPersistent };
-    this.#pending.add(pending);
+    if (isFirst) this.#pending = new Set([pending, ...this.#pending]);
+    else this.#pending.add(pending);
     if (this.#phase === 'live') this.#send(pending);
   }
 
@@ -155,6 +167,15 @@ export class GroupSession implements AttachableSession {
     if (this.#phase !== 'dormant') return;
     this.#phase = 'attaching';
     if (this.#client.isConnected) this.connected();
+  }
+
+  /**
+   * Resolves when the group has confirmed for the first time what this session has, or that it is over. After a restart
+   * nothing is certain before that (rule A4).
+   */
+  confirmed(): Promise<void> {
+    if (this.#hasBeenLive || this.#phase === 'over') return Promise.resolve();
+    return new Promise((resolve) => this.#whenLive.push(resolve));
   }
 
   /** There is a stream again. */
@@ -252,6 +273,8 @@ export class GroupSession implements AttachableSession {
 
   #live(): void {
     this.#phase = 'live';
+    this.#hasBeenLive = true;
+    for (const resolve of this.#whenLive.splice(0)) resolve();
     for (const pending of this.#pending) this.#send(pending);
   }
 
@@ -314,18 +337,18 @@ export class GroupSession implements AttachableSession {
     this.#alarm?.cancel();
     if (this.#phase === 'over') return;
     const { clock, timers } = this.#client.runtime;
-    const nextMs = this.#isInJeopardy ? this.#lease.deadlineMs : this.#lease.jeopardyAtMs;
+    const nextMs = this.#isInJeopardy ? this.#lease.giveUpAtMs : this.#lease.jeopardyAtMs;
     this.#alarm = timers.after(Math.max(0, nextMs - clock.monotonicMs()), () => this.#alarmed());
   }
 
   #alarmed(): void {
     this.#alarm = null;
-    if (this.#lease.isPassed) {
+    const nowMs = this.#client.runtime.clock.monotonicMs();
+    if (nowMs >= this.#lease.giveUpAtMs) {
       this.#owner.deadlinePassed();
       return;
     }
-    const isEarly = this.#client.runtime.clock.monotonicMs() < this.#lease.jeopardyAtMs;
-    if (!isEarly && !this.#isInJeopardy) {
+    if (nowMs >= this.#lease.jeopardyAtMs && !this.#isInJeopardy) {
       this.#isInJeopardy = true;
       this.#owner.jeopardy();
     }
@@ -345,6 +368,7 @@ export class GroupSession implements AttachableSession {
     this.#phase = 'over';
     this.#alarm?.cancel();
     this.#pending.clear();
+    for (const resolve of this.#whenLive.splice(0)) resolve();
     this.#client.remove(this);
   }
 }

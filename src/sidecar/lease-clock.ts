@@ -26,42 +26,50 @@ export function momentOf(clock: Clock): Moment {
 export class LeaseClock {
   readonly #clock: Clock;
   readonly #ttlMs: number;
-  #acknowledged: Moment;
+  /** When the last acknowledged request was sent; until there is one, when waiting for it began. */
+  #since: Moment;
+  #isAcknowledged = false;
 
-  /** `sent`: when the request that opened or attached the session was sent. */
-  constructor(clock: Clock, ttlMs: number, sent: Moment) {
+  constructor(clock: Clock, ttlMs: number) {
     this.#clock = clock;
     this.#ttlMs = ttlMs;
-    this.#acknowledged = sent;
+    this.#since = momentOf(clock);
   }
 
   /** A keepalive sent at `sent` was acknowledged. An older one than the last changes nothing. */
   acknowledge(sent: Moment): void {
-    if (sent.monotonicMs > this.#acknowledged.monotonicMs) this.#acknowledged = sent;
+    if (this.#isAcknowledged && sent.monotonicMs <= this.#since.monotonicMs) return;
+    this.#since = sent;
+    this.#isAcknowledged = true;
   }
 
-  /** On the monotonic clock, ms. */
+  /** On the monotonic clock, ms; in the past while nothing was acknowledged, as after a restart (rule A4). */
   get deadlineMs(): number {
-    return this.#acknowledged.monotonicMs + this.#ttlMs - marginMs(this.#ttlMs);
+    return this.#isAcknowledged ? this.giveUpAtMs : this.#since.monotonicMs;
   }
 
   get isPassed(): boolean {
     return this.#clock.monotonicMs() >= this.deadlineMs;
   }
 
+  /** Without an acknowledgement until then, what is held is lost for good (rule A1). */
+  get giveUpAtMs(): number {
+    return this.#since.monotonicMs + this.#ttlMs - marginMs(this.#ttlMs);
+  }
+
   /** No acknowledgement for TTL/2: told to the application while there is still time (design.md section 6). */
   get jeopardyAtMs(): number {
-    return this.#acknowledged.monotonicMs + this.#ttlMs / 2;
+    return this.#since.monotonicMs + this.#ttlMs / 2;
   }
 
   /** Rule A2: the wall clock may take "held" away, never give it. */
   get isSuspected(): boolean {
-    const { monotonicMs, wallMs } = this.#acknowledged;
+    const { monotonicMs, wallMs } = this.#since;
     return this.#clock.wallMs() - wallMs > this.#clock.monotonicMs() - monotonicMs + SUSPEND_MS;
   }
 
   /** Time without acknowledgement so far, ms. */
   get silentMs(): number {
-    return this.#clock.monotonicMs() - this.#acknowledged.monotonicMs;
+    return this.#clock.monotonicMs() - this.#since.monotonicMs;
   }
 }

@@ -4,9 +4,10 @@
  */
 import type { SidecarMetrics } from '../platform/metrics.ts';
 import type { Runtime } from '../platform/runtime.ts';
+import type { EndedTokens } from './ended-tokens.ts';
 import type { Envelope } from './envelope.ts';
 import type { Grant, NamespaceListener, NamespaceSession } from './namespace-session.ts';
-import type { SidecarRecord, StateStore } from './state-store.ts';
+import type { StateStore } from './state-store.ts';
 
 export interface ListenerContext {
   readonly runtime: Runtime;
@@ -16,6 +17,7 @@ export interface ListenerContext {
   readonly ttlMs: number;
   readonly store: StateStore;
   readonly metrics: SidecarMetrics;
+  readonly ended: EndedTokens;
   /** The group did not open a session; the application's own goes on. */
   readonly onRefused: () => void;
   /** The namespace's session is over. */
@@ -23,66 +25,63 @@ export interface ListenerContext {
 }
 
 export function listenTo(context: ListenerContext, session: () => NamespaceSession): NamespaceListener {
-  const { runtime, envelope, alias, secret, ttlMs, store, metrics } = context;
-  const full = (name: string): string => `${alias}/${name}`;
-  const inMs = (deadlineMs: number): number =>
-    Math.max(0, Math.floor(deadlineMs - runtime.clock.monotonicMs()));
-  const record = (grant: Grant): SidecarRecord => {
-    const { name, token, key, owner, request = null } = grant;
-    return { type: 'grant', envelope: envelope.options.id, alias, name, token, key, owner, request };
+  return {
+    ...kept(context),
+    ...told(context, session),
+    openRefused: context.onRefused,
+    over: context.onOver,
+  };
+}
+
+/** What must be on disk before anything is answered (rule A4). */
+function kept({ envelope, alias, secret, ttlMs, store, ended }: ListenerContext) {
+  const { id } = envelope.options;
+  const record = (grant: Grant) => {
+    const { name, mode, permits, owner, reentrant, token, key, request = null } = grant;
+    return { envelope: id, alias, name, mode, permits, owner, reentrant, token, key, request };
   };
   return {
-    identified: (id, attach) => {
-      if (envelope.isOver) return;
-      store.put({
-        type: 'session',
-        envelope: envelope.options.id,
-        alias,
-        session: id,
-        attach,
-        secret,
-        ttlMs,
-      });
+    identified: (session, attach) => {
+      if (!envelope.isOver)
+        store.put({ type: 'session', envelope: id, alias, session, attach, secret, ttlMs });
     },
+    granted: (grant) => store.put({ type: 'grant', ...record(grant) }),
+    dropped: (grant, how) => {
+      const { request, ...rest } = record(grant);
+      // First the memory of it, then the grant itself: a restart in between must not forget the request.
+      if (request !== null && how !== 'unwanted') store.put({ type: 'settled', how, ...rest, request });
+      store.remove({ type: 'grant', ...rest });
+      if (how !== 'unwanted') ended.add({ name: grant.name, token: grant.token, envelope: id, how });
+    },
+    forgotten: (request) => store.remove({ type: 'settled', envelope: id, alias, request }),
+  } satisfies Partial<NamespaceListener>;
+}
+
+/** What the application's stream and the metrics hear. */
+function told(
+  { runtime, envelope, alias, metrics, ended }: ListenerContext,
+  session: () => NamespaceSession,
+) {
+  const inMs = (deadlineMs: number): number =>
+    Math.max(0, Math.floor(deadlineMs - runtime.clock.monotonicMs()));
+  const of = ({ name, token }: Grant) => ({ name: `${alias}/${name}`, token });
+  const from = (request: string | undefined) => (request === undefined ? {} : { request });
+  const until = (grant: Grant) => ({ deadlineInMs: inMs(session().deadlineOf(grant)) });
+  return {
     queued: (name, position, request) =>
-      envelope.tell({
-        event: 'queued',
-        name: full(name),
-        position,
-        ...(request === undefined ? {} : { request }),
-      }),
-    granted: (grant) => {
-      store.put(record(grant));
-      const { name, token, request } = grant;
-      const deadlineInMs = inMs(session().deadlineOf(grant));
-      envelope.tell({
-        event: 'granted',
-        name: full(name),
-        token,
-        deadlineInMs,
-        ...(request === undefined ? {} : { request }),
-      });
-    },
-    ended: (grant) => store.remove(record(grant)),
-    revoking: (grant, cause) =>
-      envelope.tell({
-        event: 'revoking',
-        name: full(grant.name),
-        token: grant.token,
-        cause,
-        deadlineInMs: inMs(session().deadlineOf(grant)),
-      }),
-    lost: ({ name, token }, reason) => {
+      envelope.tell({ event: 'queued', name: `${alias}/${name}`, position, ...from(request) }),
+    taken: (grant) =>
+      envelope.tell({ event: 'granted', ...of(grant), ...until(grant), ...from(grant.request) }),
+    revoking: (grant, cause) => envelope.tell({ event: 'revoking', ...of(grant), cause, ...until(grant) }),
+    lost: (grant, reason) => {
       metrics.lost();
-      if (envelope.hasStream && session().ended.countOnce(token)) metrics.leaseExpiredWhileWorking();
-      envelope.tell({ event: 'lost', name: full(name), token, reason });
+      if (envelope.hasStream && ended.countOnce(grant.token)) metrics.leaseExpiredWhileWorking();
+      envelope.tell({ event: 'lost', ...of(grant), reason });
     },
     jeopardy: () => {
       metrics.jeopardy();
       envelope.tell({ event: 'jeopardy', deadlineInMs: inMs(session().deadlineMs) });
     },
     restored: () => envelope.tell({ event: 'restored', deadlineInMs: inMs(session().deadlineMs) }),
-    openRefused: context.onRefused,
-    over: context.onOver,
-  };
+  } satisfies Partial<NamespaceListener>;
 }

@@ -4,22 +4,22 @@
  */
 import type { GrantView, RefusalCode, RevokeCause, SessionId, Token, WaitView } from '../api/entry.ts';
 import { LeaseholdError } from '../api/errors.ts';
-import { type AcquireCall, Acquires } from './acquires.ts';
-import type { Attempt } from './attempt.ts';
-import { EndedTokens } from './ended-tokens.ts';
+import { type AcquireCall, Acquires, type KnownRequests } from './acquires.ts';
+import type { Attempt, AttemptBody } from './attempt.ts';
 import type { GroupClient } from './group-client.ts';
 import { GroupSession, type GroupSessionOptions, type Refusal, type SessionOwner } from './group-session.ts';
 import { errorOf } from './refusals.ts';
 
-export interface Grant {
-  readonly name: string;
+export interface Grant extends AttemptBody {
   readonly token: Token;
   readonly key: string;
-  readonly owner: string;
   readonly request: string | undefined;
   /** Set while a revoke runs: the deadline as it was, no longer moved by keepalives (rule C9). */
   frozenDeadlineMs: number | null;
 }
+
+/** Why a grant is not held any more: given up, taken away, or its callers were gone before they heard of it. */
+export type DropCause = 'released' | 'lost' | 'unwanted';
 
 /** What the application's session wants to know. Names are below the alias. */
 export interface NamespaceListener {
@@ -27,8 +27,12 @@ export interface NamespaceListener {
   queued(name: string, position: number, request: string | undefined): void;
   /** Must be on disk when it returns (rule A4). */
   granted(grant: Grant): void;
-  /** The application gave it up, lost it, or never had it. */
-  ended(grant: Grant): void;
+  /** A grant is ours: told after it was kept. */
+  taken(grant: Grant): void;
+  /** Not held any more; with a `request`, a repeat of it is answered from memory from now on. */
+  dropped(grant: Grant, how: DropCause): void;
+  /** The repeat of this request is a new one from now on. */
+  forgotten(request: string): void;
   revoking(grant: Grant, cause: RevokeCause): void;
   lost(grant: Grant, reason: string): void;
   jeopardy(): void;
@@ -41,9 +45,21 @@ export interface NamespaceListener {
 
 /** How long a release is waited for; it goes on by itself after that. */
 const RELEASE_MS_MAX = 5_000;
+/** How long a call after a restart waits for the group. */
+const CONFIRM_MS_MAX = 5_000;
+
+export interface NamespaceSessionOptions extends GroupSessionOptions {
+  /** From an earlier life of this sidecar; what was held is to be confirmed by the attach. */
+  readonly known?: KnownGrants;
+}
+
+export interface KnownGrants extends KnownRequests {
+  readonly held: readonly Grant[];
+}
+
+const NOTHING_KNOWN: KnownGrants = { held: [], over: [] };
 
 export class NamespaceSession implements SessionOwner {
-  readonly ended = new EndedTokens();
   readonly #client: GroupClient;
   readonly #listener: NamespaceListener;
   readonly #session: GroupSession;
@@ -53,21 +69,18 @@ export class NamespaceSession implements SessionOwner {
   readonly #releasing = new Map<Token, Grant>();
   #isInJeopardy = false;
 
-  /** `known`: grants of an earlier life of this sidecar, to be confirmed by the attach. */
-  constructor(
-    client: GroupClient,
-    listener: NamespaceListener,
-    options: GroupSessionOptions & { readonly known?: readonly Grant[] },
-  ) {
+  constructor(client: GroupClient, listener: NamespaceListener, options: NamespaceSessionOptions) {
     this.#client = client;
     this.#listener = listener;
     this.#acquires = new Acquires(client.runtime, () => this.#session, {
       queued: (name, position, request) => listener.queued(name, position, request),
       granted: (attempt, token) => this.#take(attempt, token),
       isHeld: (token) => this.#grants.has(token),
-      unwanted: (token) => this.#remove(token),
+      unwanted: (token) => this.#drop(this.#grants.get(token), 'unwanted'),
+      forgotten: (request) => listener.forgotten(request),
     });
-    for (const grant of options.known ?? []) this.#grants.set(grant.token, grant);
+    for (const grant of options.known?.held ?? []) this.#grants.set(grant.token, grant);
+    this.#acquires.restore(options.known ?? NOTHING_KNOWN);
     this.#session = new GroupSession(client, this, options);
   }
 
@@ -105,6 +118,20 @@ export class NamespaceSession implements SessionOwner {
     return this.#client.runtime.clock.monotonicMs() < deadlineMs ? { grant, deadlineMs } : null;
   }
 
+  /**
+   * Resolves when what is held here is certain: at once, except after a restart of this sidecar, when the group is asked
+   * first. @throws UNAVAILABLE when it does not answer in time
+   */
+  confirmed(): Promise<void> {
+    return this.#within(
+      CONFIRM_MS_MAX,
+      'the lock service has not confirmed this session since the restart',
+      (done) => {
+        void this.#session.confirmed().then(done);
+      },
+    );
+  }
+
   deadlineOf(grant: Grant): number {
     return Math.min(this.deadlineMs, grant.frozenDeadlineMs ?? Number.POSITIVE_INFINITY);
   }
@@ -116,20 +143,10 @@ export class NamespaceSession implements SessionOwner {
   release(name: string, token: Token): Promise<void> | null {
     const grant = this.#grants.get(token);
     if (grant === undefined || grant.name !== name) return null;
-    this.#grants.delete(token);
+    this.#drop(grant, 'released');
     this.#releasing.set(token, grant);
-    this.ended.add({ name, token, how: 'released' });
-    this.#acquires.ended(grant.request);
-    return new Promise((resolve, reject) => {
-      const timer = this.#client.runtime.timers.after(RELEASE_MS_MAX, () => {
-        const message = 'not confirmed yet; the release goes on by itself, and the lock is no longer yours';
-        reject(new LeaseholdError('UNAVAILABLE', message));
-      });
-      this.#sendRelease(grant, () => {
-        timer.cancel();
-        resolve();
-      });
-    });
+    const message = 'not confirmed yet; the release goes on by itself, and the lock is no longer yours';
+    return this.#within(RELEASE_MS_MAX, message, (done) => this.#sendRelease(grant, done));
   }
 
   /** Ends everything here; resolves when the group has confirmed it. */
@@ -158,9 +175,10 @@ export class NamespaceSession implements SessionOwner {
       if (this.#grants.has(token) || this.#releasing.has(token)) continue;
       const key = keys[0] as string;
       if (this.#acquires.knows(key)) this.#acquires.granted(key, token);
-      else this.#acquires.cancelUntilConfirmed(key);
+      else this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
     }
-    for (const { key } of waits) if (!this.#acquires.knows(key)) this.#acquires.cancelUntilConfirmed(key);
+    for (const { key } of waits)
+      if (!this.#acquires.knows(key)) this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
   }
 
   granted(key: string, token: Token): void {
@@ -219,10 +237,34 @@ export class NamespaceSession implements SessionOwner {
   /** A grant that arrives after its deadline is no grant (rule A1). */
   #take({ key, body, request }: Attempt, token: Token): boolean {
     if (this.#session.lease.isPassed) return false;
-    const grant: Grant = { name: body.name, token, key, owner: body.owner, request, frozenDeadlineMs: null };
+    const { name, mode, permits, owner, reentrant } = body;
+    const grant: Grant = {
+      name,
+      mode,
+      permits,
+      owner,
+      reentrant,
+      token,
+      key,
+      request,
+      frozenDeadlineMs: null,
+    };
     this.#grants.set(token, grant);
     this.#listener.granted(grant);
+    this.#listener.taken(grant);
     return true;
+  }
+
+  #within(limitMs: number, otherwise: string, start: (done: () => void) => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#client.runtime.timers.after(limitMs, () => {
+        reject(new LeaseholdError('UNAVAILABLE', otherwise));
+      });
+      start(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
   }
 
   #sendRelease(grant: Grant, onConfirmed: () => void): void {
@@ -230,7 +272,6 @@ export class NamespaceSession implements SessionOwner {
     const acks = this.#acquires.takeAcks();
     const confirmed = (): void => {
       this.#releasing.delete(token);
-      this.#listener.ended(grant);
       onConfirmed();
     };
     this.#session.request(
@@ -240,28 +281,21 @@ export class NamespaceSession implements SessionOwner {
     );
   }
 
-  #remove(token: Token): void {
-    const grant = this.#grants.get(token);
-    if (grant === undefined) return;
-    this.#grants.delete(token);
-    this.#listener.ended(grant);
+  #drop(grant: Grant | undefined, how: DropCause): void {
+    if (grant === undefined || !this.#grants.delete(grant.token)) return;
+    this.#listener.dropped(grant, how);
+    if (how !== 'unwanted') this.#acquires.ended(grant.request);
   }
 
   #lose(grant: Grant, reason: string): void {
-    this.#remove(grant.token);
-    this.ended.add({ name: grant.name, token: grant.token, how: 'lost' });
-    this.#acquires.ended(grant.request);
+    this.#drop(grant, 'lost');
     this.#listener.lost(grant, reason);
   }
 
   #endAll(reason: string, how: 'released' | 'lost'): void {
     for (const grant of [...this.#grants.values()]) {
-      if (how === 'lost') {
-        this.#lose(grant, reason);
-      } else {
-        this.#remove(grant.token);
-        this.ended.add({ name: grant.name, token: grant.token, how });
-      }
+      if (how === 'lost') this.#lose(grant, reason);
+      else this.#drop(grant, how);
     }
     this.#acquires.failAll(new LeaseholdError('SESSION_EXPIRED', reason));
   }

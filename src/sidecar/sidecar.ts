@@ -7,6 +7,7 @@ import { NAME_BYTES_MAX } from '../api/limits.ts';
 import { nameProblem, splitAlias } from '../api/names.ts';
 import type { LockView } from '../api/wire.ts';
 import type { Runtime } from '../platform/runtime.ts';
+import { EndedTokens } from './ended-tokens.ts';
 import type { Envelope } from './envelope.ts';
 import { Envelopes } from './envelopes.ts';
 import { GroupClient } from './group-client.ts';
@@ -52,7 +53,7 @@ export class Sidecar implements SidecarService {
   /** Serves a namespace from now on. Call `restore` once, after the first ones were added. */
   addNamespace(namespace: NamespaceTarget): void {
     const group = new GroupClient(this.#runtime, namespace.connect);
-    this.#targets.set(namespace.alias, { ...namespace, group });
+    this.#targets.set(namespace.alias, { ...namespace, group, ended: new EndedTokens() });
     group.open();
   }
 
@@ -132,14 +133,10 @@ export class Sidecar implements SidecarService {
 
   async release(fullName: string, { sessionId, token }: GrantReference): Promise<Released> {
     const { target, rest } = this.#resolve(fullName);
-    if (this.#envelopes.wasReleased(sessionId, rest, token)) return { already: true };
-    const envelope = this.#touched(sessionId);
-    const session = envelope.namespaces.get(target.alias);
-    const released = session?.release(rest, token) ?? null;
-    if (released === null) {
-      if (session?.ended.get(rest, token)?.how === 'released') return { already: true };
-      return this.#refuseGrant(target, session, rest, token);
-    }
+    if (target.ended.wasReleased({ name: rest, token, envelope: sessionId })) return { already: true };
+    const envelope = await this.#touchedFor(target, rest, { sessionId, token });
+    const released = envelope.namespaces.get(target.alias)?.release(rest, token) ?? null;
+    if (released === null) return refuseGrant(target, rest, token);
     await released;
     if (envelope.options.isSingle) await this.#envelopes.close(envelope, true, 'its lock was released');
     return { already: false };
@@ -147,10 +144,11 @@ export class Sidecar implements SidecarService {
 
   async renew(fullName: string, { sessionId, token }: GrantReference): Promise<Granted> {
     const { target, rest } = this.#resolve(fullName);
-    const envelope = this.#touched(sessionId);
+    const envelope = await this.#touchedFor(target, rest, { sessionId, token });
     const session = envelope.namespaces.get(target.alias);
+    await session?.confirmed();
     const held = session?.held(rest, token) ?? null;
-    if (session === undefined || held === null) return this.#refuseGrant(target, session, rest, token);
+    if (session === undefined || held === null) return refuseGrant(target, rest, token);
     return this.#granted(envelope, session, held.grant);
   }
 
@@ -159,8 +157,7 @@ export class Sidecar implements SidecarService {
     { token, resource }: { readonly token: number; readonly resource: string },
   ): Promise<void> {
     const { target, rest } = this.#resolve(fullName);
-    for (const { namespaces } of this.#envelopes.all())
-      countWork(target, namespaces.get(target.alias), token);
+    countWork(target, token);
     await new Promise<void>((resolve, reject) => {
       const gaveUp = (): void => reject(unavailable(target.alias));
       const timer = this.#runtime.timers.after(REPORT_MS_MAX, gaveUp);
@@ -187,8 +184,8 @@ export class Sidecar implements SidecarService {
       const session = namespaces.get(target.alias);
       const held = session?.held(rest, token) ?? null;
       if (held !== null) return { held: true, ...this.#deadline(held.deadlineMs) };
-      countWork(target, session, token);
     }
+    countWork(target, token);
     return { held: false };
   }
 
@@ -218,6 +215,18 @@ export class Sidecar implements SidecarService {
     return envelope;
   }
 
+  /** As `#touched`; if the session is gone, the error also says who has the lock now (case C12). */
+  async #touchedFor(target: Target, name: string, { sessionId, token }: GrantReference): Promise<Envelope> {
+    try {
+      return this.#touched(sessionId);
+    } catch (error) {
+      if (!(error instanceof LeaseholdError)) throw error;
+      countWork(target, token);
+      const { details } = await notHeldError(target, name, token).catch(() => error);
+      throw error.with(details);
+    }
+  }
+
   #envelopeFor({ sessionId, client = '', ttlMs }: AcquireOptions): Envelope {
     if (sessionId !== undefined) return this.#envelopes.get(sessionId);
     return this.#envelopes.open({ client, ttlMs, keepalive: 'app', maxHoldMs: 0, isSingle: true });
@@ -232,6 +241,7 @@ export class Sidecar implements SidecarService {
     const { mode, permits, reentrant, waitMs, purpose, request, hangUp } = options;
     const session = this.#envelopes.namespaceOf(envelope, target);
     const owner = options.owner ?? envelope.options.client;
+    if (request !== undefined) await session.confirmed();
     const token = await session.acquire({
       name,
       mode,
@@ -263,16 +273,6 @@ export class Sidecar implements SidecarService {
       deadlineMonotonicNs: BigInt(Math.floor(deadlineMs * 1000)) * 1000n,
     };
   }
-
-  async #refuseGrant(
-    target: Target,
-    session: NamespaceSession | undefined,
-    name: string,
-    token: number,
-  ): Promise<never> {
-    countWork(target, session, token);
-    throw await notHeldError(target, name, token);
-  }
 }
 
 /** A refusal says where and for whom, and after a wait also who has the lock (case C12). */
@@ -283,13 +283,18 @@ async function explain(
   sessionId: string | undefined,
 ): Promise<LeaseholdError> {
   const session = sessionId === undefined ? {} : { session_id: sessionId };
-  const details = { name: `${target.alias}/${name}`, ...session, ...error.details };
-  if (error.code !== 'WAIT_TIMEOUT') return new LeaseholdError(error.code, error.message, details);
+  const placed = error.with({ name: `${target.alias}/${name}`, ...session });
+  if (error.code !== 'WAIT_TIMEOUT') return placed;
   const lock = await readLock(target, name).catch(() => null);
-  return new LeaseholdError(error.code, error.message, { ...details, holder: lock?.holders[0] ?? null });
+  return placed.with({ holder: lock?.holders[0] ?? null });
+}
+
+async function refuseGrant(target: Target, name: string, token: number): Promise<never> {
+  countWork(target, token);
+  throw await notHeldError(target, name, token);
 }
 
 /** A call with a token that was lost: its application worked on (design.md section 6). */
-function countWork({ metrics }: Target, session: NamespaceSession | undefined, token: number): void {
-  if (session?.ended.countOnce(token) === true) metrics.leaseExpiredWhileWorking();
+function countWork({ metrics, ended }: Target, token: number): void {
+  if (ended.countOnce(token)) metrics.leaseExpiredWhileWorking();
 }

@@ -13,13 +13,13 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { MemoryStateStore, type SidecarRecord, type StateStore } from './state-store.ts';
+import { MemoryStateStore, type RecordKey, type SidecarRecord, type StateStore } from './state-store.ts';
 
 const REWRITE_LINES_MIN = 10_000;
 
 type Line =
   | { readonly put: SidecarRecord }
-  | { readonly remove: SidecarRecord }
+  | { readonly remove: RecordKey }
   | { readonly removeEnvelope: string };
 
 export class FileStateStore implements StateStore {
@@ -45,7 +45,7 @@ export class FileStateStore implements StateStore {
     this.#append({ put: record });
   }
 
-  remove(record: SidecarRecord): void {
+  remove(record: RecordKey): void {
     this.#records.remove(record);
     this.#append({ remove: record });
   }

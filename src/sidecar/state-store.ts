@@ -3,6 +3,7 @@
  * before it answers. A record replaces the one before it under the same key; `null` removes it.
  */
 
+import type { Mode } from '../api/config.ts';
 import type { SessionId, Token } from '../api/entry.ts';
 import type { Liveness } from './service.ts';
 
@@ -26,16 +27,25 @@ export type SidecarRecord =
       readonly secret: string;
       readonly ttlMs: number;
     }
-  | {
-      readonly type: 'grant';
-      readonly envelope: string;
-      readonly alias: string;
-      readonly name: string;
-      readonly token: Token;
-      readonly key: string;
-      readonly owner: string;
-      readonly request: string | null;
-    };
+  /** Held. */
+  | ({ readonly type: 'grant' } & GrantRecord)
+  /** Granted once under a `request`, and over. */
+  | ({ readonly type: 'settled'; readonly how: 'released' | 'lost' } & GrantRecord & {
+        readonly request: string;
+      });
+
+interface GrantRecord {
+  readonly envelope: string;
+  readonly alias: string;
+  readonly name: string;
+  readonly mode: Mode;
+  readonly permits: number;
+  readonly owner: string;
+  readonly reentrant: boolean;
+  readonly token: Token;
+  readonly key: string;
+  readonly request: string | null;
+}
 
 export interface StateStore {
   /** What was kept, envelopes first. */
@@ -43,17 +53,24 @@ export interface StateStore {
   /** Durable against the end of this process when it returns. */
   put(record: SidecarRecord): void;
   /** Removes one record; unknown ones are fine. */
-  remove(record: SidecarRecord): void;
+  remove(record: RecordKey): void;
   /** Removes an envelope with all that belongs to it. */
   removeEnvelope(id: string): void;
 }
 
-export function envelopeOf(record: SidecarRecord): string {
+/** What names a record. */
+export type RecordKey =
+  | Pick<Extract<SidecarRecord, { type: 'envelope' }>, 'type' | 'id'>
+  | Pick<Extract<SidecarRecord, { type: 'session' }>, 'type' | 'envelope' | 'alias'>
+  | Pick<Extract<SidecarRecord, { type: 'grant' }>, 'type' | 'envelope' | 'alias' | 'token'>
+  | Pick<Extract<SidecarRecord, { type: 'settled' }>, 'type' | 'envelope' | 'alias' | 'request'>;
+
+export function envelopeOf(record: RecordKey): string {
   return record.type === 'envelope' ? record.id : record.envelope;
 }
 
 /** Under which records of one envelope replace each other. */
-function keyOf(record: SidecarRecord): string {
+function keyOf(record: RecordKey): string {
   switch (record.type) {
     case 'envelope':
       return 'envelope';
@@ -61,6 +78,8 @@ function keyOf(record: SidecarRecord): string {
       return `session ${record.alias}`;
     case 'grant':
       return `grant ${record.alias} ${record.token}`;
+    case 'settled':
+      return `settled ${record.alias} ${record.request}`;
   }
 }
 
@@ -88,7 +107,7 @@ export class MemoryStateStore implements StateStore {
     records.set(keyOf(record), record);
   }
 
-  remove(record: SidecarRecord): void {
+  remove(record: RecordKey): void {
     if (this.#envelopes.get(envelopeOf(record))?.delete(keyOf(record)) === true) this.#size--;
   }
 

@@ -2,6 +2,7 @@
  * A namespace that a sidecar serves, under its alias.
  */
 import type { SidecarMetrics } from '../platform/metrics.ts';
+import type { EndedTokens } from './ended-tokens.ts';
 import type { Connect, GroupClient } from './group-client.ts';
 
 export interface NamespaceTarget {
@@ -15,4 +16,5 @@ export interface NamespaceTarget {
 /** A served namespace with its line to the lock group. */
 export interface Target extends NamespaceTarget {
   readonly group: GroupClient;
+  readonly ended: EndedTokens;
 }

@@ -64,6 +64,7 @@ export class Generator {
     // Without a configuration little can happen, so that never lasts.
     if (state.config === null && random.chance(0.3)) commands.push(this.#configure());
     for (let i = 0; i < size; i++) commands.push(this.#command(state));
+    if (random.chance(0.005)) commands.push({ type: 'resign', epoch: state.epoch });
     return { afterMs: this.#afterMs(state), commands };
   }
 

@@ -1,6 +1,7 @@
 /**
  * Builders for tests of the state machine: valid commands, so that a test states only what differs, and a small group
- * that keeps index, time and attach numbers. After every entry the invariants of the state are checked, in every test.
+ * that keeps index, time and attach numbers. After every entry the invariants of the state are checked, and that the naive model
+ * does the same, in every test.
  */
 import type { NamespaceConfig } from '../../src/api/config.ts';
 import type {
@@ -29,6 +30,8 @@ import {
 } from '../../src/core/index.ts';
 import { writeSnapshot } from '../../src/core/snapshot.ts';
 import type { Lock, Session, State } from '../../src/core/state.ts';
+import { NaiveModel } from '../../src/history/naive-model.ts';
+import { compareWithModel } from '../../src/history/replay.ts';
 import { checkInvariants } from './core-invariants.ts';
 
 export const LINEAGE = 'test-lineage';
@@ -116,7 +119,7 @@ interface GroupOptions {
   /** What differs from `namespaceConfig()`; null = no configuration at all. */
   readonly config?: Partial<NamespaceConfig> | null;
   readonly takeOver?: Partial<TakeOver>;
-  /** False for tests with very many locks, which check the invariants themselves when they are done. */
+  /** False for tests with very many commands: neither invariants nor naive model are looked at, and no entry is kept. */
   readonly checked?: boolean;
 }
 
@@ -126,6 +129,8 @@ export class TestGroup {
   /** Every entry applied, for replays. */
   readonly entries: Draft[] = [];
   readonly #isChecked: boolean;
+  /** Applies the same entries, so that every test of the state machine is one of the naive model too. */
+  readonly #model = new NaiveModel(LINEAGE);
   #keys = 0;
 
   constructor({ config = {}, takeOver = {}, checked = true }: GroupOptions = {}) {
@@ -157,6 +162,8 @@ export class TestGroup {
     if (this.#isChecked) {
       this.entries.push(draft);
       checkInvariants(this.state);
+      const difference = compareWithModel(this.#model, draft, applied.events, applied.results);
+      if (difference !== null) throw new Error(difference.message);
     }
     return applied;
   }

@@ -4,11 +4,14 @@
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { type DirectoryLock, lockDirectory } from '../../log/embedded/directory-lock.ts';
 import type { ManifestError, ManifestNotice } from '../../platform/manifests/format.ts';
 import { type LoadResult, loadManifests } from '../../platform/manifests/load.ts';
 import { watchManifests } from '../../platform/manifests/watch.ts';
 import { createMetrics, type Metrics } from '../../platform/metrics.ts';
 import type { Runtime } from '../../platform/runtime.ts';
+import { startAdminServer } from '../../server/grpc/admin-server.ts';
+import { ADMIN_SOCKET } from '../../server/grpc/socket.ts';
 import type { StopReason } from '../../server/leader.ts';
 import { createHttpApi, listenHttp } from '../../sidecar/http/index.ts';
 import { Sidecar } from '../../sidecar/sidecar.ts';
@@ -60,6 +63,14 @@ export async function startDev(options: DevOptions): Promise<DevServer> {
   const namespaces = new DevNamespaces(options);
   await namespaces.apply(loaded);
   namespaces.sidecar.restore();
+  const admin = await startAdminServer({
+    socketPath: join(options.dataFolder, ADMIN_SOCKET),
+    served: () => namespaces.all(),
+    timers: options.runtime.timers,
+  }).catch(async (error: unknown) => {
+    await namespaces.stop();
+    throw error;
+  });
   const api = createHttpApi({
     service: namespaces.sidecar,
     runtime: options.runtime,
@@ -72,6 +83,7 @@ export async function startDev(options: DevOptions): Promise<DevServer> {
     portSetting: '--port',
     logger: options.runtime.logger,
   }).catch(async (error: unknown) => {
+    await admin.close();
     await namespaces.stop();
     throw error;
   });
@@ -88,7 +100,7 @@ export async function startDev(options: DevOptions): Promise<DevServer> {
     stop: async () => {
       watch.close();
       api.beginStop();
-      await server.close();
+      await Promise.all([server.close(), admin.close()]);
       await namespaces.stop();
     },
   };
@@ -98,6 +110,7 @@ class DevNamespaces {
   readonly metrics = createMetrics({ processMetrics: true });
   readonly sidecar: Sidecar;
   readonly #options: DevOptions;
+  readonly #lock: DirectoryLock;
   readonly #store: FileStateStore;
   readonly #served = new Map<string, DevNamespace>();
   /** Reloads one after the other. */
@@ -107,6 +120,8 @@ class DevNamespaces {
   constructor(options: DevOptions) {
     this.#options = options;
     mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 });
+    // Before anything in the folder is touched: each namespace's log has its own lock, but the folder holds more than logs.
+    this.#lock = lockDirectory(options.dataFolder);
     this.#store = new FileStateStore(join(options.dataFolder, 'sidecar.jsonl'));
     this.sidecar = new Sidecar({ runtime: options.runtime, store: this.#store });
   }
@@ -163,6 +178,7 @@ class DevNamespaces {
     this.sidecar.stop();
     for (const served of this.#served.values()) await served.stop();
     this.#store.close();
+    this.#lock.release();
   }
 
   /** The namespace is gone: its grants are revoked in its log, and told lost here. */

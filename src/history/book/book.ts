@@ -88,6 +88,8 @@ export class Book {
         request.state = 'ended';
         this.memory.addEndedRequest(request);
       }
+      session.holds.clear();
+      session.waits.clear();
     }
     this.names.clear();
     this.#delayed.clear();

@@ -61,6 +61,10 @@ export class Memory {
     return sessions;
   }
 
+  knowsLineage(lineage: string): boolean {
+    return this.#lineages.has(lineage);
+  }
+
   knownSession(lineage: string, id: SessionId): SessionBook | undefined {
     return this.#lineages.get(lineage)?.get(id);
   }

@@ -31,7 +31,10 @@ export class Notes {
     const book = this.#book;
     const session = book.memory.knownSession(record.lineage, record.session);
     if (session === undefined || session.state === 'unknown') {
-      const passed = record.lineage === book.lineage && record.session <= book.highestSession;
+      const passed =
+        record.lineage === book.lineage
+          ? record.session <= book.highestSession
+          : book.memory.knowsLineage(record.lineage);
       return passed
         ? { outcome: 'unjudged' }
         : this.#park(sessionPlace(record.lineage, record.session), record);

@@ -124,7 +124,9 @@ function isMalformed(command: Acquire): boolean {
     command.mode !== 'exclusive' ||
     command.permits !== 1 ||
     command.reentrant ||
+    !command.owner.isWellFormed() ||
     utf8Length(command.owner) > OWNER_BYTES_MAX ||
+    !command.purpose.isWellFormed() ||
     utf8Length(command.purpose) > PURPOSE_BYTES_MAX ||
     !Number.isInteger(command.waitMs) ||
     command.waitMs < 0 ||

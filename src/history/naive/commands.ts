@@ -37,7 +37,7 @@ import {
   type NaiveState,
 } from './state.ts';
 
-const SECRET_HASH = /^[0-9a-fA-F]{64}$/;
+const SECRET_HASH = /^[0-9a-f]{64}$/;
 const DONE: CommandResult = { type: 'done' };
 
 export function applyCommand(state: NaiveState, command: Command): CommandResult {
@@ -86,7 +86,8 @@ function openSession(state: NaiveState, command: OpenSession): CommandResult {
     return refused('INVALID');
   const holdBounded = Number.isInteger(maxHoldMs) && maxHoldMs >= HOLD_MS_MIN && maxHoldMs <= HOLD_MS_MAX;
   if (maxHoldMs !== 0 && !holdBounded) return refused('INVALID');
-  if (utf8Length(command.client) > CLIENT_BYTES_MAX) return refused('INVALID');
+  if (!command.client.isWellFormed() || utf8Length(command.client) > CLIENT_BYTES_MAX)
+    return refused('INVALID');
   if (!SECRET_HASH.test(command.secretHash)) return refused('INVALID');
   state.lastSession += 1;
   const { client, identity, secretHash } = command;

@@ -14,7 +14,7 @@ import type {
   Token,
 } from '../../api/entry.ts';
 
-export type NaiveKeyState =
+type NaiveKeyState =
   | { readonly is: 'waiting' }
   | { readonly is: 'held'; readonly token: Token }
   | { readonly is: 'ended'; readonly by: Ending; readonly token: Token };
@@ -146,7 +146,7 @@ export function queueOf(state: NaiveState, name: string): NaiveWait[] {
   return state.waits.filter((wait) => wait.name === name);
 }
 
-export function isDelayed(state: NaiveState, name: string): boolean {
+function isDelayed(state: NaiveState, name: string): boolean {
   return state.delays.some((delay) => delay.name === name);
 }
 

@@ -48,20 +48,25 @@ export type WireError =
  */
 const UNAVAILABLE_CODES: ReadonlySet<number> = new Set([5, 6, 7, 8, 9, 10, 13, 14]);
 
-export function encodeError(error: unknown): WireError {
+/** `directory`: of the log, for messages to people. */
+export function encodeError(error: unknown, directory: string): WireError {
   if (error instanceof DeposedError) return { kind: 'deposed', message: error.message };
   if (error instanceof TrimmedError) return { kind: 'trimmed', below: error.below };
-  if (error instanceof LogInUseError) return { kind: 'inUse', directory: error.directory, pid: error.pid };
+  if (error instanceof LogInUseError) return { kind: 'inUse', directory, pid: error.pid };
   if (error instanceof RangeError) return { kind: 'range', message: error.message };
-  if (error instanceof CorruptLogError) return { kind: 'corrupt', message: error.message };
+  if (error instanceof CorruptLogError) return { kind: 'corrupt', message: `${directory}: ${error.message}` };
   if (error instanceof LogFormatError) return { kind: 'format', message: error.message };
   if (error instanceof LogClosedError) return { kind: 'closed', message: error.message };
+  const text = error instanceof Error ? error.message : String(error);
   const code = sqliteCode(error);
   if (code !== undefined && UNAVAILABLE_CODES.has(code)) {
-    const text = error instanceof Error ? error.message : String(error);
-    return { kind: 'unavailable', message: `the log's storage failed: ${text} (SQLite ${code})` };
+    return { kind: 'unavailable', message: `the log in ${directory} failed: ${text} (SQLite ${code})` };
   }
-  return { kind: 'bug', message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  // A system call of Node's own: making the directory, for one.
+  if (error instanceof Error && 'syscall' in error) {
+    return { kind: 'unavailable', message: `the log in ${directory} failed: ${text}` };
+  }
+  return { kind: 'bug', message: error instanceof Error ? (error.stack ?? text) : text };
 }
 
 export function decodeError(error: WireError): Error {

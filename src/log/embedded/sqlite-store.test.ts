@@ -61,7 +61,7 @@ beforeEach(async () => {
     try {
       return invoke(store, method, args);
     } catch (error) {
-      throw decodeError(encodeError(error));
+      throw decodeError(encodeError(error, 'here'));
     }
   };
   const close = async (): Promise<void> => store.close();

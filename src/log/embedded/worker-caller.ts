@@ -108,7 +108,7 @@ export class WorkerCaller implements StoreCaller {
 
   /** Nothing is answered any more: what is under way has an unknown outcome for good, as far as this handle goes. */
   #fail(what: string, cause?: unknown): void {
-    this.#failure ??= new LogClosedError(what, { cause });
+    this.#failure ??= new LogClosedError(what, cause === undefined ? {} : { cause });
     this.#opened.reject(this.#failure);
     for (const pending of this.#pending.values()) pending.reject(this.#failure);
     this.#pending.clear();

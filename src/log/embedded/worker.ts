@@ -79,33 +79,37 @@ function buffersOf(value: StoreReply<StoreMethod>): ArrayBuffer[] {
   );
 }
 
-function serve(port: MessagePort, log: OpenLog): void {
+function serve(port: MessagePort, log: OpenLog, directory: string): void {
   let closed = false;
-  const post = (message: WorkerMessage, moved: ArrayBuffer[] = []): void => port.postMessage(message, moved);
+  const perform = (request: WorkerRequest): StoreReply<StoreMethod> => {
+    if (closed) throw new LogClosedError('this log is closed');
+    if (request.method !== 'close') return log.call(request.method, request.args);
+    closed = true;
+    return log.close();
+  };
   port.on('message', (request: WorkerRequest) => {
     try {
-      if (closed) throw new LogClosedError('this log is closed');
-      if (request.method === 'close') {
-        closed = true;
-        log.close();
-        post({ type: 'done', id: request.id, value: undefined });
-        port.close();
-        return;
-      }
-      const value = log.call(request.method, request.args);
-      post({ type: 'done', id: request.id, value }, buffersOf(value));
+      const value = perform(request);
+      port.postMessage({ type: 'done', id: request.id, value } satisfies WorkerMessage, buffersOf(value));
     } catch (error) {
-      post({ type: 'failed', id: request.id, error: encodeError(error) });
+      const failed: WorkerMessage = { type: 'failed', id: request.id, error: encodeError(error, directory) };
+      port.postMessage(failed);
     }
+    if (closed) port.close();
   });
-  post({ type: 'opened', lineage: log.lineage });
+  port.postMessage({ type: 'opened', lineage: log.lineage } satisfies WorkerMessage);
 }
 
+const options = workerData as WorkerOptions;
 assert(parentPort !== null, 'this file is started as a worker thread');
 const port = parentPort;
 try {
-  serve(port, open(workerData as WorkerOptions));
+  serve(port, open(options), options.directory);
 } catch (error) {
-  port.postMessage({ type: 'failed', id: 0, error: encodeError(error) } satisfies WorkerMessage);
+  port.postMessage({
+    type: 'failed',
+    id: 0,
+    error: encodeError(error, options.directory),
+  } satisfies WorkerMessage);
   port.close();
 }

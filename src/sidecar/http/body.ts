@@ -5,6 +5,9 @@ import { LeaseholdError } from '../../api/errors.ts';
 import { HTTP_BODY_BYTES_MAX } from '../../api/limits.ts';
 import { clipped, invalid } from './problems.ts';
 
+const JSON_OR_DEFAULT =
+  /^(application\/([a-z0-9.-]+\+)?json|application\/x-www-form-urlencoded|text\/plain)$/;
+
 const read = express.raw({ type: () => true, limit: HTTP_BODY_BYTES_MAX, inflate: false });
 
 /** The body's object; `{}` when there is none. Throws INVALID or BODY_TOO_LARGE. */
@@ -47,13 +50,16 @@ function bodyError(failure: unknown, request: Request): unknown {
   }
 }
 
-/** A missing type is taken for JSON. Others are refused, since what comes as a form was not meant as JSON. */
+/**
+ * What clients send without being told a type (curl -d, fetch of a string) is taken for JSON too: it has to parse as such
+ * anyway, and a browser's form is refused by its Origin (guard.ts). Any other type was meant as something else.
+ */
 function checkContentType(header: string | undefined): void {
   if (header === undefined || header.trim() === '') return;
   const [type = '', ...parameters] = header.toLowerCase().split(';');
   const charset = parameters.map((parameter) => parameter.trim()).find((text) => text.startsWith('charset='));
   const isUtf8Charset = charset === undefined || /^charset="?utf-?8"?$/.test(charset);
-  if (/^application\/([a-z0-9.-]+\+)?json$/.test(type.trim()) && isUtf8Charset) return;
+  if (JSON_OR_DEFAULT.test(type.trim()) && isUtf8Charset) return;
   throw invalid({
     field: 'content-type',
     limit: 'application/json',

@@ -63,6 +63,6 @@ class LineWriter {
       response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
     }
     response.write(`${JSON.stringify(lineBody(line))}\n`);
-    
+    if (response.writableLength > STREAM_BUFFER_BYTES_MAX) response.destroy();
   }
 }

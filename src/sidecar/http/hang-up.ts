@@ -1,6 +1,7 @@
 /**
- * Notices that a caller left before its answer was written whole. The response's own `close` event is not enough: on a
- * connection with several requests in flight only the first response has the socket, the others are never told.
+ * Notices that a caller left before its answer was written whole. It watches the connection and not the response: with
+ * several requests in flight on one connection, some versions of Node (20 is one) tell only the first response of its
+ * end, and the others would hold locks for nobody.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

@@ -20,7 +20,7 @@ import type { ApiDependencies } from './routes/dependencies.ts';
 import { healthRoutes } from './routes/health.ts';
 import { apiRoutes } from './routes/index.ts';
 
-export { type HttpServer, type ListenOptions, listenHttp } from './server.ts';
+export { type HttpServer, listenHttp } from './server.ts';
 export { openApiDocument };
 
 export interface HttpApiOptions {

@@ -15,7 +15,7 @@ export interface Problem {
 }
 
 /** Problems told in one answer; more are only counted. */
-export const PROBLEMS_MAX = 20;
+const PROBLEMS_MAX = 20;
 const FIELD_CHARACTERS_MAX = 100;
 
 /** INVALID with the first problem spelled out and all of them listed. */

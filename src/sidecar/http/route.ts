@@ -36,7 +36,7 @@ export interface RouteDocument {
   readonly example: RouteExample;
 }
 
-export interface RouteExample {
+interface RouteExample {
   /** The path with everything filled in. */
   readonly path: string;
   readonly body?: object;

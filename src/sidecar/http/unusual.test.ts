@@ -41,6 +41,8 @@ describe('unusual requests that are right', () => {
 
   test.each([
     ['no content type', {}],
+    ['what curl -d sends', { 'content-type': 'application/x-www-form-urlencoded' }],
+    ['what fetch sends with a string', { 'content-type': 'text/plain;charset=UTF-8' }],
     ['JSON with parameters', { 'content-type': 'application/json; charset="UTF-8"; profile=x' }],
     ['a +json type', { 'content-type': 'application/merge-patch+json' }],
   ])('a body with %s', async (_title, headers) => {

@@ -168,36 +168,48 @@ export class Leaver extends Application {
   }
 
   protected async work(): Promise<void> {
-    const { caller } = this;
-    const { api, random, load } = caller;
-    while (!this.isEnding) {
-      const hangUp = new AbortController();
-      const name = random.pick(this.#names);
-      const body = { session_id: this.session, wait_ms: random.pick([0, 60_000]), owner: caller.name };
-      const asked = api.acquire(name, body, hangUp.signal).catch(() => null);
-      await pause(random.int(30));
-      hangUp.abort();
-      const answer = await asked;
-      if (answer?.status !== 200) continue;
-      const grant = { client: caller.name, name, session: this.session, token: Number(answer.body.token) };
-      await release(caller, load.ledger.granted(grant));
-    }
-    for (const name of this.#names) await this.#nothingIsLeft(name);
+    while (!this.isEnding) await this.#leave(this.caller.random.pick(this.#names));
   }
 
-  async #nothingIsLeft(name: string): Promise<void> {
-    const { api, name: client, load } = this.caller;
+  async #leave(name: string): Promise<void> {
+    const { api, random, load } = this.caller;
+    const { lives } = load;
+    const request = this.newRequest();
+    const hangUp = new AbortController();
+    const { kills } = lives;
+    const body = { session_id: this.session, wait_ms: random.pick([0, 60_000]), purpose: request, request };
+    const asked = api.acquire(name, body, hangUp.signal).catch(() => null);
+    await pause(random.int(30));
+    hangUp.abort();
+    const answer = await asked;
+    if (answer?.status === 200) await this.#giveBack(name, Number(answer.body.token));
+    if (await this.#isGone(name)) return;
+    // A server that was killed cannot know who had hung up: to it an answer was lost, and may be asked for again.
+    if (lives.isDown || lives.kills > kills) await this.#askAgain(name, request);
+    else load.ledger.violation(`${this.caller.name} has hung up and is still at ${name}`);
+  }
+
+  async #askAgain(name: string, request: string): Promise<void> {
+    const grant = await this.acquire(name, request, 0);
+    if (grant !== null) await release(this.caller, grant);
+  }
+
+  async #giveBack(name: string, token: number): Promise<void> {
+    const { caller, session } = this;
+    await release(caller, caller.load.ledger.granted({ client: caller.name, name, session, token }));
+  }
+
+  async #isGone(name: string): Promise<boolean> {
+    const { caller } = this;
+    const { kills } = caller.load.lives;
     const endMs = performance.now() + OWN_WAY_MS_MAX;
-    for (;;) {
-      const lock = await api.get(name);
-      const clients = [lock.holder, ...(lock.queue as unknown[])] as ({ readonly client: string } | null)[];
-      if (!clients.some((other) => other?.client === client)) return;
-      if (performance.now() > endMs) {
-        load.ledger.violation(`${client} has hung up and is still there: ${JSON.stringify(lock)}`);
-        return;
-      }
+    while (performance.now() < endMs && caller.load.lives.kills === kills) {
+      const { body } = await caller.insist('read', () => caller.api.client.get(caller.api.path(name)));
+      const clients = [body.holder, ...(body.queue as unknown[])] as ({ readonly client: string } | null)[];
+      if (!clients.some((other) => other?.client === caller.name)) return true;
       await pause(RETRY_MS);
     }
+    return false;
   }
 }
 

@@ -6,7 +6,6 @@
 import type { ClientFrame, ServerFrame } from '../../../src/api/wire.ts';
 import type { ClientHandler, ClientStream, FrontEnd } from '../../../src/server/front-end.ts';
 import type { Random } from '../../support/random.ts';
-import { DEVELOPER } from './identity.ts';
 import type { Life } from './process.ts';
 import { US_PER_MS, type World } from './world.ts';
 
@@ -19,7 +18,7 @@ export interface Listener {
 /** Sees every frame where it is sent and where it arrives. `stream` is unique within the run. */
 export interface FrameWatch {
   clientSent(stream: number, frame: ClientFrame): void;
-  serverReceived(stream: number, frame: ClientFrame): void;
+  serverReceived(stream: number, frame: ClientFrame, server: Life): void;
   serverSent(stream: number, frame: ServerFrame): void;
   clientReceived(stream: number, frame: ServerFrame): void;
   /** No frame of this stream arrives at the client any more. */
@@ -38,9 +37,9 @@ export interface LinkOptions {
 
 /** Longest time after which the side of a broken stream notices, ms: a reset comes at once, a lost peer only by time-out. */
 const NOTICE_MS_MAX = 20_000;
-const REFUSAL_MS_MAX = 5;
-
-let lastStream = 0;
+const RESET_MS_MAX = 5;
+/** One process serves the developer alone, as `leasehold dev` does: identities come with the cluster. */
+const DEVELOPER = { account: 'dev/developer', podUid: '' };
 
 export class Link {
   readonly world: World;
@@ -49,6 +48,7 @@ export class Link {
   readonly #streams = new Set<VirtualStream>();
   readonly #stalled: Record<Direction, boolean> = { toServer: false, toClient: false };
   #isCut = false;
+  #lastStream = 0;
 
   constructor(world: World, options: LinkOptions) {
     this.world = world;
@@ -66,9 +66,37 @@ export class Link {
 
   /** The sidecar's way to the group; `life`: whose code calls it. */
   connect(life: Life, handler: ClientHandler): ClientStream {
-    const stream = new VirtualStream(this, life, handler, ++lastStream);
+    const stream = new VirtualStream(this, life, handler, ++this.#lastStream);
     this.#streams.add(stream);
     return stream;
+  }
+
+  /** The same inside one process: nothing travels, nothing gets lost. */
+  connectWithin({ frontEnd, life }: Listener, handler: ClientHandler): ClientStream {
+    const { watch } = this.options;
+    const number = ++this.#lastStream;
+    const stream = frontEnd.connect(DEVELOPER, {
+      onFrame: (frame) => {
+        watch.serverSent(number, frame);
+        watch.clientReceived(number, frame);
+        handler.onFrame(frame);
+      },
+      onClose: () => {
+        watch.ended(number);
+        handler.onClose();
+      },
+    });
+    return {
+      send: (frame) => {
+        watch.clientSent(number, frame);
+        watch.serverReceived(number, frame, life);
+        stream.send(frame);
+      },
+      close: () => {
+        watch.ended(number);
+        stream.close();
+      },
+    };
   }
 
   /** Streams break and none can be made until `mend`. `silently`: nobody is told, as when a cable is pulled. */
@@ -114,7 +142,7 @@ export class Link {
 
   drawNoticeMs(silently: boolean): number {
     if (silently) return this.random.between(1_000, NOTICE_MS_MAX);
-    return this.random.chance(0.8) ? this.random.between(0, REFUSAL_MS_MAX) : this.random.between(0, 2_000);
+    return this.random.chance(0.8) ? this.random.between(0, RESET_MS_MAX) : this.random.between(0, 2_000);
   }
 }
 
@@ -139,9 +167,9 @@ class Pipe {
     });
   }
 
-  /** Lets go what a stall held up. */
+  /** Lets go what a stall held up: it has travelled long enough. */
   flow(): void {
-    for (const arrive of this.#held.splice(0)) this.send(arrive);
+    for (const arrive of this.#held.splice(0)) arrive();
   }
 }
 
@@ -152,7 +180,10 @@ class VirtualStream implements ClientStream {
   readonly #number: number;
   readonly #toServer: Pipe;
   readonly #toClient: Pipe;
-  #server: { readonly life: Life; readonly stream: ClientStream } | null = null;
+  /** The process at the other end, once the stream has reached it. */
+  #serverLife: Life | null = null;
+  /** Null also while a paused server has not accepted it yet. */
+  #atServer: ClientStream | null = null;
   /** What the client still hears of it. */
   #isClientOpen = true;
   #isBroken = false;
@@ -168,22 +199,30 @@ class VirtualStream implements ClientStream {
   }
 
   get serverLife(): Life | null {
-    return this.#server?.life ?? null;
+    return this.#serverLife;
   }
 
   send(frame: ClientFrame): void {
     if (this.clientLife.isOver) return;
-    this.#link.options.watch.clientSent(this.#number, frame);
-    this.#toServer.send(() => this.#atServer((stream) => {
-      this.#link.options.watch.serverReceived(this.#number, frame);
-      stream.send(frame);
-    }));
+    const { watch } = this.#link.options;
+    watch.clientSent(this.#number, frame);
+    this.#toServer.send(() =>
+      this.#onServer((stream, life) => {
+        watch.serverReceived(this.#number, frame, life);
+        stream.send(frame);
+      }),
+    );
   }
 
   close(): void {
     if (!this.#isClientOpen) return;
     this.#clientIsDone();
-    this.#toServer.send(() => this.#closeAtServer());
+    this.#toServer.send(() =>
+      this.#onServer((stream) => {
+        this.#end();
+        stream.close();
+      }),
+    );
   }
 
   flow(direction: Direction): void {
@@ -194,14 +233,13 @@ class VirtualStream implements ClientStream {
   /** Nothing arrives any more on either side; each side notices in its own time. */
   break({ silently }: { readonly silently: boolean }): void {
     if (this.#isBroken) return;
-    this.#isBroken = true;
-    this.#link.forget(this);
+    this.#end();
     const { world } = this.#link;
     world.afterMs(this.#link.drawNoticeMs(silently), () => this.#closeAtClient());
-    const server = this.#server;
-    if (server === null) return;
+    const life = this.#serverLife;
+    if (life === null) return;
     world.afterMs(this.#link.drawNoticeMs(silently), () =>
-      server.life.process.enter(server.life, 'message', () => server.stream.close()),
+      life.process.enter(life, 'message', () => this.#atServer?.close()),
     );
   }
 
@@ -213,39 +251,33 @@ class VirtualStream implements ClientStream {
       return;
     }
     const { life, frontEnd } = listener;
+    this.#serverLife = life;
     life.process.enter(life, 'message', () => {
       if (this.#isBroken) return;
-      const stream = frontEnd.connect(DEVELOPER, {
+      this.#atServer = frontEnd.connect(DEVELOPER, {
         onFrame: (frame) => this.#sendToClient(frame),
-        onClose: () => this.#toClient.send(() => this.#closeAtClient()),
+        onClose: () =>
+          this.#toClient.send(() => {
+            this.#end();
+            this.#closeAtClient();
+          }),
       });
-      this.#server = { life, stream };
     });
   }
 
-  #atServer(act: (stream: ClientStream) => void): void {
-    if (this.#isBroken) return;
-    const server = this.#server;
-    // The stream may still wait for a paused server to accept it; what follows waits behind it.
-    const life = server?.life ?? this.#link.options.listener()?.life;
-    if (life === undefined) return;
+  /** Behind what waits at the server, so also behind the stream's own arrival. */
+  #onServer(act: (stream: ClientStream, life: Life) => void): void {
+    const life = this.#serverLife;
+    if (this.#isBroken || life === null) return;
     life.process.enter(life, 'message', () => {
-      if (!this.#isBroken && this.#server !== null) act(this.#server.stream);
-    });
-  }
-
-  #closeAtServer(): void {
-    this.#atServer((stream) => {
-      this.#isBroken = true;
-      this.#link.forget(this);
-      stream.close();
+      if (!this.#isBroken && this.#atServer !== null) act(this.#atServer, life);
     });
   }
 
   #sendToClient(frame: ServerFrame): void {
     this.#link.options.watch.serverSent(this.#number, frame);
     this.#toClient.send(() => {
-      if (this.#isBroken || !this.#isClientOpen) return;
+      if (this.#isBroken) return;
       this.clientLife.process.enter(this.clientLife, 'message', () => {
         if (!this.#isClientOpen) return;
         this.#link.options.watch.clientReceived(this.#number, frame);
@@ -265,5 +297,10 @@ class VirtualStream implements ClientStream {
   #clientIsDone(): void {
     this.#isClientOpen = false;
     this.#link.options.watch.ended(this.#number);
+  }
+
+  #end(): void {
+    this.#isBroken = true;
+    this.#link.forget(this);
   }
 }

@@ -87,14 +87,17 @@ export class World {
   run(): Promise<void> {
     return new Promise((resolve, reject) => {
       const turn = (): void => {
+        if (this.#isStopped || this.#queue.size === 0) {
+          resolve();
+          return;
+        }
         try {
-          if (this.#steps === 0 || !this.#isStopped) this.#untilPromises();
+          this.#untilPromises();
         } catch (error) {
           reject(error);
           return;
         }
-        if (this.#isStopped || this.#queue.size === 0) resolve();
-        else setImmediate(turn);
+        setImmediate(turn);
       };
       setImmediate(turn);
     });

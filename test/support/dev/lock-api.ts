@@ -22,6 +22,7 @@ export interface StreamedLine {
 
 const SOON_MS = 5_000;
 const POLL_MS = 10;
+const KEEPALIVE_EVERY_MS = 1_000;
 
 /** Waits until `isSo`; fails when it takes longer than `limitMs`. Gives the time it took. */
 export async function eventually(
@@ -100,6 +101,24 @@ export class LockApi {
 
   keepalive(session: string): Promise<ApiAnswer> {
     return this.client.post(`/v1/sessions/${session}/keepalive`);
+  }
+
+  /** Calls keepalive every second until told to stop; gives the codes of refusals. */
+  keepAlive(session: string): { readonly refused: string[]; stop(): void } {
+    const refused: string[] = [];
+    const ending = new AbortController();
+    const { signal } = ending;
+    const keep = async (): Promise<void> => {
+      while (!signal.aborted) {
+        const { status, body } = await this.keepalive(session);
+        if (status !== 200) refused.push(String(body.code));
+        await pause(KEEPALIVE_EVERY_MS, undefined, { signal }).catch(() => undefined);
+      }
+    };
+    keep().catch((error: unknown) => {
+      if (!signal.aborted) refused.push(String(error));
+    });
+    return { refused, stop: () => ending.abort() };
   }
 
   close(session: string): Promise<ApiAnswer> {

@@ -134,6 +134,16 @@ export const HOSTILE_TARGETS: readonly Hostile[] = [
   get('an invented continue', '/v1/locks?continue=aGVsbG8', bad('continue', /not made by/)),
   get('a continue in another alphabet', '/v1/locks?continue=++//', bad('continue')),
   get(
+    'a continue with padding',
+    `/v1/locks?continue=${encodeURIComponent(btoa('payouts/ab'))}`,
+    bad('continue', /not made by/),
+  ),
+  get(
+    'a continue that is not UTF-8',
+    `/v1/locks?continue=${Buffer.from('payouts/\xff', 'latin1').toString('base64url')}`,
+    bad('continue', /not made by/),
+  ),
+  get(
     'a continue of another prefix',
     `/v1/locks?prefix=payouts%2F&continue=${btoa('exports/a').replace(/=+$/, '')}`,
     bad('continue', /another prefix/),

@@ -7,7 +7,7 @@ import { createHttpApi, type HttpServer, listenHttp } from '../../../src/sidecar
 import type { SidecarService } from '../../../src/sidecar/service.ts';
 import { HttpClient } from './client.ts';
 
-export interface ServiceUnderTest {
+interface ServiceUnderTest {
   readonly service: SidecarService;
   readonly runtime: Runtime;
   close(): Promise<void>;

@@ -1,0 +1,123 @@
+/**
+ * The client of the admin socket that a running `leasehold dev` keeps in its data folder.
+ */
+import { Client, credentials, Metadata } from '@grpc/grpc-js';
+import type { NamespaceConfig } from '../api/config.ts';
+import type { HistoryEntry } from '../api/entry.ts';
+import type { LockView } from '../api/wire.ts';
+import { systemClock } from '../platform/system-runtime.ts';
+import { decodeConfig } from '../server/grpc/config.ts';
+import { decodeHistoryEntry } from '../server/grpc/events.ts';
+import type {
+  BreakRequest,
+  GetLockRequest,
+  GetLockResponse,
+  ListLocksRequest,
+  ListLocksResponse,
+  NamespaceStatusMessage,
+  QuarantineRequest,
+  ReadHistoryRequest,
+  StatusResponse,
+  UnquarantineRequest,
+} from '../server/grpc/messages.ts';
+import { checkIntegers, loadProtocol, type Message } from '../server/grpc/proto.ts';
+import { socketTarget } from '../server/grpc/socket.ts';
+
+/** A call that has no answer by then has none to come: the log does not commit. */
+const ANSWER_WITHIN_MS = 10_000;
+/** One entry of 2,000 commands and as many consequences, with the longest names, several times over. */
+const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
+
+export type NamespaceStatus = Omit<NamespaceStatusMessage, 'config'> & {
+  readonly config: NamespaceConfig | null;
+};
+
+/** Calls reject with gRPC's ServiceError; a namespace left empty is the only one served. */
+export class AdminClient {
+  readonly #protocol = loadProtocol();
+  readonly #client: Client;
+
+  /** Throws when the path is too long for a socket. Connects with the first call. */
+  constructor(socketPath: string) {
+    this.#client = new Client(socketTarget(socketPath), credentials.createInsecure(), {
+      'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
+    });
+  }
+
+  /** One namespace, or all of them when `namespace` is empty. */
+  async status(namespace: string): Promise<readonly NamespaceStatus[]> {
+    const { namespaces } = await this.#call<StatusResponse>('Inspect', 'Status', { namespace });
+    return namespaces.map(({ config, ...status }) => ({
+      ...status,
+      config: config === null ? null : decodeConfig(config),
+    }));
+  }
+
+  async getLock(request: GetLockRequest): Promise<LockView> {
+    return (await this.#call<GetLockResponse>('Inspect', 'GetLock', request)).lock;
+  }
+
+  listLocks(request: ListLocksRequest): Promise<ListLocksResponse> {
+    return this.#call('Inspect', 'ListLocks', request);
+  }
+
+  async breakLock(request: BreakRequest): Promise<void> {
+    await this.#call('Admin', 'Break', request);
+  }
+
+  async quarantine(request: QuarantineRequest): Promise<void> {
+    await this.#call('Admin', 'Quarantine', request);
+  }
+
+  async unquarantine(request: UnquarantineRequest): Promise<void> {
+    await this.#call('Admin', 'Unquarantine', request);
+  }
+
+  /** Entries as they arrive; with `follow` it ends only with the server, or when its reader stops. */
+  async *readHistory(request: ReadHistoryRequest): AsyncGenerator<HistoryEntry> {
+    const { path, requestSerialize, responseDeserialize } = this.#method('History', 'Read');
+    const stream = this.#client.makeServerStreamRequest(
+      path,
+      requestSerialize,
+      responseDeserialize as (bytes: Buffer) => Message,
+      request,
+    );
+    try {
+      for await (const message of stream) yield decodeHistoryEntry(message as Message);
+    } finally {
+      // Cancelling is itself reported as an error, and nobody listens any more.
+      stream.on('error', () => undefined);
+      stream.cancel();
+    }
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  #call<Response>(service: string, name: string, request: object): Promise<Response> {
+    const { path, requestSerialize, responseDeserialize } = this.#method(service, name);
+    const deadline = systemClock.wallMs() + ANSWER_WITHIN_MS;
+    return new Promise((resolve, reject) => {
+      this.#client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize as (bytes: Buffer) => Response,
+        request,
+        new Metadata(),
+        { deadline },
+        (error, response) => {
+          if (error !== null) return reject(error);
+          checkIntegers(response);
+          resolve(response as Response);
+        },
+      );
+    });
+  }
+
+  #method(service: string, name: string) {
+    const method = this.#protocol.service(`leasehold.v1.${service}`)[name];
+    if (method === undefined) throw new RangeError(`proto/ defines no ${service}.${name}`);
+    return method;
+  }
+}

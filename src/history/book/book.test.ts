@@ -1,0 +1,158 @@
+/** The book's memory: what it drops, and what it must not drop. */
+import { expect, it } from 'vitest';
+import type { LockEvent } from '../../api/entry.ts';
+import {
+  cancelled,
+  delayed,
+  ended,
+  ending,
+  expired,
+  granted,
+  grantedFromQueue,
+  opened,
+  quarantined,
+  queued,
+  refused,
+  released,
+} from '../history.fixture.ts';
+import { Book } from './book.ts';
+import { Notes } from './note.ts';
+import type { RequestBook, SessionBook } from './subjects.ts';
+import { takeEvent } from './take.ts';
+
+interface Open {
+  readonly book: Book;
+  readonly lastLooks: (RequestBook | SessionBook)[];
+  readonly names: () => string[];
+  readonly entry: (at: number, ...events: LockEvent[]) => void;
+}
+
+function openBook(rememberedRequests = 100): Open {
+  const lastLooks: (RequestBook | SessionBook)[] = [];
+  const book = new Book({
+    configs: undefined,
+    rememberedRequests,
+    lastLook: (subject) => lastLooks.push(subject),
+  });
+  let index = 0;
+  const entry: Open['entry'] = (at, ...events) => {
+    index += 1;
+    const place = { lineage: 'l', epoch: 1, index, at };
+    book.beginEntry({ ...place, wallMs: 0, eventHash: '', events }, at);
+    for (const event of events) takeEvent(book, { ...place, runAt: at, event });
+  };
+  entry(0, opened(1), opened(2), opened(3));
+  return { book, lastLooks, names: () => [...book.names.keys()], entry };
+}
+
+it('drops a name with its last hold or wait, at once', () => {
+  const { names, entry } = openBook();
+  entry(0, granted(1, 1), queued('q2', 2, 1), queued('q3', 3, 2));
+  expect(names()).toEqual(['a']);
+  entry(0, released(1, 1));
+  expect(names()).toEqual(['a']);
+  entry(0, cancelled('q2', 2));
+  expect(names()).toEqual(['a']);
+  entry(0, refused('q3', 3));
+  expect(names()).toEqual([]);
+});
+
+it('drops a delayed name when its time has come, in whatever order the delays end', () => {
+  const { names, entry } = openBook();
+  entry(0, granted(1, 1), granted(2, 1, 'b'), ending(1));
+  entry(0, expired(1, 1), delayed(500), expired(2, 1, 'b'), { ...delayed(300), name: 'b' } as LockEvent);
+  entry(299);
+  expect(names()).toEqual(['a', 'b']);
+  entry(499);
+  expect(names()).toContain('a');
+  entry(500);
+  expect(names()).toEqual([]);
+});
+
+it('keeps a name that is used again after its delay', () => {
+  const { book, names, entry } = openBook();
+  entry(0, granted(1, 1), queued('q2', 2, 1), ending(1), expired(1, 1), delayed(300));
+  entry(300, grantedFromQueue(2, 2, 'q2', 300));
+  entry(900);
+  expect(names()).toEqual(['a']);
+  expect(book.hold('a', 2)?.key).toBe('q2');
+  expect(book.names.get('a')?.delayed).toBeNull();
+});
+
+it('keeps a quarantined name until the quarantine ends', () => {
+  const { names, entry } = openBook();
+  entry(0, quarantined);
+  entry(1_000);
+  expect(names()).toEqual(['a']);
+  entry(1_000, { type: 'unquarantined', name: 'a', by: 'operator' });
+  expect(names()).toEqual([]);
+});
+
+it('forgets the oldest ended requests, after a last look', () => {
+  const { book, lastLooks, entry } = openBook(2);
+  for (let token = 1; token <= 4; token++)
+    entry(0, granted(token, 1, `n${token}`), released(token, 1, `n${token}`));
+  entry(0, granted(5, 2, 'n3'));
+  expect(lastLooks.map((subject) => subject.kind === 'request' && subject.token)).toEqual([1, 2]);
+  expect(book.memory.granted(2)).toBeUndefined();
+  expect(book.memory.lastGrant('n2')).toBeUndefined();
+  expect(book.request(1, 'key-2')).toBeUndefined();
+  expect(book.memory.mayHaveForgotten(2)).toBe(true);
+  expect(book.memory.mayHaveForgotten(3)).toBe(false);
+  entry(0, granted(6, 1, 'n6'), released(6, 1, 'n6'));
+  // Token 3 is forgotten now; the grant that came after it on the same name is not.
+  expect(book.memory.lastGrant('n3')?.token).toBe(5);
+  expect([...book.requests()].map(({ token }) => token)).toEqual([5, 4, 6]);
+});
+
+it('does not forget a request that came to life after a record spoke of it', () => {
+  const { book, lastLooks, entry } = openBook(1);
+  const notes = new Notes(book);
+  notes.note({ type: 'cancelConfirmed', lineage: 'l', session: 1, key: 'key-1', at: 0 });
+  entry(0, granted(1, 1), granted(2, 2, 'b'), released(2, 2, 'b'), granted(3, 2, 'c'), released(3, 2, 'c'));
+  expect(lastLooks.map((subject) => subject.kind === 'request' && subject.token)).toEqual([2]);
+  expect(book.request(1, 'key-1')?.state).toBe('held');
+});
+
+it('forgets the oldest ended sessions, and calls records about them unjudged', () => {
+  const { book, entry } = openBook();
+  for (let id = 4; id < 20_010; id++) entry(0, opened(id), ending(id, 'closed'), ended(id));
+  expect(book.sessions.has(4)).toBe(false);
+  expect(book.sessions.has(1)).toBe(true);
+  expect(book.openSessions).toBe(3);
+  const notes = new Notes(book);
+  const keepalive = { type: 'keepaliveAcknowledged', lineage: 'l', sentAt: 0, ttlMs: 1 } as const;
+  expect(notes.note({ ...keepalive, session: 4 }).outcome).toBe('unjudged');
+  expect(notes.note({ ...keepalive, session: 20_009 }).outcome).toBe('noted');
+  expect(notes.note({ ...keepalive, session: 20_010 }).outcome).toBe('parked');
+  expect(notes.note({ ...keepalive, lineage: 'other', session: 4 }).outcome).toBe('parked');
+  entry(0, opened(20_010));
+  expect(notes.unpark({ session: 20_010 })).toHaveLength(1);
+  expect(notes.unpark({ session: 20_010 })).toHaveLength(0);
+});
+
+it('calls records about forgotten grants unjudged, about passed-over tokens never granted, about later ones parked', () => {
+  const { book, entry } = openBook(1);
+  entry(0, granted(1, 1), released(1, 1), granted(3, 1, 'b'), released(3, 1, 'b'), granted(5, 1, 'c'));
+  const notes = new Notes(book);
+  const outcome = (token: number): string =>
+    notes.note({ type: 'lost', lineage: 'l', session: 1, name: 'a', token, at: 0 }).outcome;
+  expect([1, 2, 3, 4, 5, 6].map(outcome)).toEqual([
+    'unjudged',
+    'neverGranted',
+    'noted',
+    'neverGranted',
+    'noted',
+    'parked',
+  ]);
+});
+
+it('keeps a bounded number of parked records and of stops', () => {
+  const { book } = openBook();
+  const notes = new Notes(book);
+  const stopped = { type: 'clientStopped', lineage: 'l', at: 0 } as const;
+  for (let i = 0; i < 100_000; i++) notes.note({ ...stopped, session: 9 });
+  expect(notes.note({ ...stopped, session: 9 }).outcome).toBe('unjudged');
+  for (let i = 0; i < 1_500; i++) notes.note({ ...stopped, session: 1 });
+  expect(book.sessions.get(1)?.stops).toHaveLength(1_000);
+});

@@ -1,0 +1,70 @@
+/**
+ * The services for operators and tools, on a Unix socket: Inspect, History, Admin, and gRPC's health. They are kept off HTTP,
+ * because an application must not be able to break another one's lock.
+ */
+import { Server } from '@grpc/grpc-js';
+import type { Timers } from '../../platform/runtime.ts';
+import { adminService } from './admin.ts';
+import { HealthService } from './health.ts';
+import { HistoryService } from './history.ts';
+import { inspectService } from './inspect.ts';
+import { loadProtocol } from './proto.ts';
+import type { ServedNow } from './served.ts';
+import { bindSocket } from './socket.ts';
+
+/** Calls still open by then are cut off when the server stops. */
+const CLOSE_WITHIN_MS = 500;
+const REQUEST_BYTES_MAX = 64 * 1024;
+
+const INSPECT = 'leasehold.v1.Inspect';
+const HISTORY = 'leasehold.v1.History';
+const ADMIN = 'leasehold.v1.Admin';
+const HEALTH = 'grpc.health.v1.Health';
+
+export interface AdminServerOptions {
+  readonly socketPath: string;
+  readonly served: ServedNow;
+  readonly timers: Timers;
+}
+
+export interface AdminServer {
+  close(): Promise<void>;
+}
+
+/** Rejects with a message for people when the socket cannot be had. */
+export async function startAdminServer({
+  socketPath,
+  served,
+  timers,
+}: AdminServerOptions): Promise<AdminServer> {
+  const protocol = loadProtocol();
+  const history = new HistoryService(served, timers);
+  const health = new HealthService([INSPECT, HISTORY, ADMIN]);
+  const server = new Server({ 'grpc.max_receive_message_length': REQUEST_BYTES_MAX });
+  server.addService(protocol.service(INSPECT), inspectService(served));
+  server.addService(protocol.service(HISTORY), history.implementation);
+  server.addService(protocol.service(ADMIN), adminService(served));
+  server.addService(protocol.service(HEALTH), health.implementation);
+  const socket = await bindSocket(server, socketPath).catch((error: unknown) => {
+    server.forceShutdown();
+    throw error;
+  });
+  return {
+    close: async () => {
+      socket.remove();
+      health.close();
+      history.close();
+      await shutDown(server, timers);
+    },
+  };
+}
+
+function shutDown(server: Server, timers: Timers): Promise<void> {
+  return new Promise((resolve) => {
+    const cutOff = timers.after(CLOSE_WITHIN_MS, () => server.forceShutdown());
+    server.tryShutdown(() => {
+      cutOff.cancel();
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,212 @@
+import type { Buffer } from 'node:buffer';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { COMMANDS } from '../../../test/support/core-arbitraries.ts';
+import { anyClientFrame, anyHistoryEntry, anyServerFrame } from '../../../test/support/frame-arbitraries.ts';
+import type { NamespaceConfig } from '../../api/config.ts';
+import type { ClientFrame, ServerFrame } from '../../api/wire.ts';
+import { requestProblem } from '../validate.ts';
+import { decodeConfig, encodeConfig } from './config.ts';
+import { decodeHistoryEntry, encodeHistoryEntry } from './events.ts';
+import { decodeClientFrame, decodeServerFrame, encodeClientFrame, encodeServerFrame } from './frames.ts';
+import { loadProtocol, type Message, MessageError } from './proto.ts';
+
+const protocol = loadProtocol();
+
+function bytesOf(name: string, message: Message): Buffer {
+  return protocol.message(`leasehold.v1.${name}`).serialize(message);
+}
+
+function messageOf(name: string, bytes: Buffer): Message {
+  return protocol.message(`leasehold.v1.${name}`).deserialize(bytes);
+}
+
+/** What arrives at the other end. To be compared with a structuredClone: fast-check's objects have no prototype. */
+function sent(name: string, message: Message): Message {
+  return messageOf(name, bytesOf(name, message));
+}
+
+const FRAME: ServerFrame = {
+  position: { lineage: 'l', epoch: 1, index: 1 },
+  leading: true,
+  answers: [],
+  notices: [],
+};
+
+describe('by way of protobuf bytes everything arrives as it was sent', () => {
+  test('frames of clients', () => {
+    fc.assert(
+      fc.property(anyClientFrame, (frame) => {
+        const arrived: ClientFrame = decodeClientFrame(sent('ClientFrame', encodeClientFrame(frame)));
+        expect(arrived).toStrictEqual(structuredClone(frame));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('frames of servers', () => {
+    fc.assert(
+      fc.property(anyServerFrame, (frame) => {
+        const arrived: ServerFrame = decodeServerFrame(sent('ServerFrame', encodeServerFrame(frame)));
+        expect(arrived).toStrictEqual(structuredClone(frame));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('entries of the history', () => {
+    fc.assert(
+      fc.property(anyHistoryEntry, (entry) => {
+        expect(decodeHistoryEntry(sent('HistoryEntry', encodeHistoryEntry(entry)))).toStrictEqual(
+          structuredClone(entry),
+        );
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('configurations', () => {
+    const configs = COMMANDS.configure
+      .map(({ config }) => config)
+      .filter((config): config is NamespaceConfig => config !== null);
+    fc.assert(
+      fc.property(configs, (config) => {
+        expect(decodeConfig(sent('NamespaceConfig', encodeConfig(config)))).toStrictEqual(
+          structuredClone(config),
+        );
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('what does not fit is refused, never guessed at', () => {
+  test('a number over 2^53 - 1, wherever it is', () => {
+    const keepalive = { number: 1, sessions: [{ session: 2 ** 53, attach: 1 }] };
+    const frame = sent('ClientFrame', { format: 1, requests: [], keepalive });
+    expect(() => decodeClientFrame(frame)).toThrow(MessageError);
+    const event = { type: 'delayed' as const, name: 'n', until: 2 ** 60 };
+    const entry = { lineage: 'l', epoch: 1, index: 1, at: 0, wallMs: 0, eventHash: '', events: [event] };
+    expect(() => decodeHistoryEntry(sent('HistoryEntry', encodeHistoryEntry(entry)))).toThrow(/2\^53/);
+  });
+
+  test('another format', () => {
+    expect(() => decodeClientFrame(sent('ClientFrame', { format: 2, requests: [] }))).toThrow(/format 2/);
+    const frame = { ...encodeServerFrame(FRAME), format: 0 };
+    expect(() => decodeServerFrame(sent('ServerFrame', frame))).toThrow(/format 0/);
+  });
+
+  test('a frame that names no place in the log', () => {
+    const { position: _, ...frame } = encodeServerFrame(FRAME);
+    expect(() => decodeServerFrame(sent('ServerFrame', frame))).toThrow(/where in the log/);
+  });
+
+  test('a request of an unknown kind reaches the front end, which refuses it under its id', () => {
+    const { requests } = decodeClientFrame(sent('ClientFrame', { format: 1, requests: [{ id: 7 }] }));
+    expect(requests[0]?.id).toBe(7);
+    expect(requestProblem(requests[0]!.body)?.field).toBe('type');
+  });
+
+  test('an answer of an unknown kind', () => {
+    for (const answer of [{ id: 7 }, { id: 7, wrongGroup: { mapVersion: 2 } }]) {
+      const frame = sent('ServerFrame', { ...encodeServerFrame(FRAME), answers: [answer] });
+      expect(() => decodeServerFrame(frame)).toThrow(/answer 7/);
+    }
+  });
+
+  test('an unknown event: left out of notices, an error in a history', () => {
+    const known = { session: 1, attach: 1, event: { delayed: { name: 'n', until: 1 } } };
+    const notices = [{ session: 1, attach: 1, event: {} }, { session: 1, attach: 1 }, known];
+    const frame = decodeServerFrame(sent('ServerFrame', { ...encodeServerFrame(FRAME), notices }));
+    expect(frame.notices).toEqual([
+      { session: 1, attach: 1, event: { type: 'delayed', name: 'n', until: 1 } },
+    ]);
+    const entry = sent('HistoryEntry', { index: 3, events: [{}] });
+    expect(() => decodeHistoryEntry(entry)).toThrow(/entry 3/);
+  });
+
+  test('bytes that end too early', () => {
+    const bytes = bytesOf('ServerFrame', encodeServerFrame(FRAME));
+    expect(() => messageOf('ServerFrame', bytes.subarray(0, bytes.length - 3))).toThrow(RangeError);
+  });
+});
+
+interface FieldDescriptor {
+  readonly name: string;
+  readonly number: number;
+  readonly label: string;
+  readonly type: string;
+  readonly typeName: string;
+}
+
+function fieldsOf(name: string): readonly FieldDescriptor[] {
+  return (protocol.message(`leasehold.v1.${name}`).type as { field: FieldDescriptor[] }).field;
+}
+
+/** Names of all messages that can be part of `root`, itself first. */
+function closure(root: string): readonly string[] {
+  const names = new Set([root]);
+  for (const name of names)
+    for (const { typeName } of fieldsOf(name)) if (typeName !== '') names.add(typeName);
+  return [...names];
+}
+
+/** Notes which fields `value`, an encoded message, has; a field that the .proto does not know fails. */
+function note(name: string, value: object, seen: Map<string, Set<string>>): void {
+  const fields = new Map(fieldsOf(name).map((field) => [field.name, field]));
+  const noted = seen.get(name) ?? new Set();
+  seen.set(name, noted);
+  for (const [key, part] of Object.entries(value)) {
+    // The kind of a variant is the name of its field one level up.
+    if (key === 'type' || part === undefined || part === null) continue;
+    const field = fields.get(key);
+    expect(field, `${name}.${key} in proto/`).toBeDefined();
+    noted.add(key);
+    if (field === undefined || field.typeName === '') continue;
+    for (const item of Array.isArray(part) ? part : [part]) note(field.typeName, item, seen);
+  }
+}
+
+describe('each variant and field of the TypeScript frames has its twin in proto/, and the other way round', () => {
+  const seen = new Map<string, Set<string>>();
+  const frames = { seed: 1, numRuns: 2_000 };
+  for (const frame of fc.sample(anyClientFrame, frames)) note('ClientFrame', encodeClientFrame(frame), seen);
+  for (const frame of fc.sample(anyServerFrame, frames)) note('ServerFrame', encodeServerFrame(frame), seen);
+  for (const entry of fc.sample(anyHistoryEntry, frames))
+    note('HistoryEntry', encodeHistoryEntry(entry), seen);
+  for (const { config } of fc.sample(COMMANDS.configure, frames)) {
+    if (config !== null) note('NamespaceConfig', encodeConfig(config), seen);
+  }
+  /** Comes with namespaces of several groups. */
+  const NOT_YET = new Set(['Answer.wrongGroup', 'WrongGroup.mapVersion']);
+
+  test.each(['ClientFrame', 'ServerFrame', 'HistoryEntry', 'NamespaceConfig'])('%s', (root) => {
+    const inProto = closure(root).flatMap((name) => fieldsOf(name).map((field) => `${name}.${field.name}`));
+    const missing = inProto.filter((path) => {
+      const [name = '', field = ''] = path.split('.');
+      return !NOT_YET.has(path) && seen.get(name)?.has(field) !== true;
+    });
+    expect(missing).toEqual([]);
+    expect(inProto.length).toBeGreaterThan(15);
+  });
+});
+
+test('field numbers are for ever: this list may only grow', async () => {
+  const roots = ['ClientFrame', 'ServerFrame'];
+  const methods = Object.values({
+    ...protocol.service('leasehold.v1.Inspect'),
+    ...protocol.service('leasehold.v1.History'),
+    ...protocol.service('leasehold.v1.Admin'),
+  }) as unknown as readonly { requestType: { type: object }; responseType: { type: object } }[];
+  for (const { requestType, responseType } of methods) {
+    for (const { type } of [requestType, responseType]) roots.push((type as { name: string }).name);
+  }
+  const names = new Set(roots.flatMap(closure));
+  const lines = [...names].sort().flatMap((name) =>
+    fieldsOf(name).map(({ name: field, number, label, type, typeName }) => {
+      const repeated = label === 'LABEL_REPEATED' ? 'repeated ' : '';
+      return `${name}.${field} = ${number}: ${repeated}${typeName || type.slice('TYPE_'.length).toLowerCase()}`;
+    }),
+  );
+  await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot('field-numbers.txt');
+});

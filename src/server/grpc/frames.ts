@@ -1,0 +1,147 @@
+/**
+ * The frames of `src/api/wire.ts` as messages of `proto/leasehold/v1/lock.proto`, and back. Thin, because both name everything
+ * alike: a variant `{type: 'acquire', ...}` here is the field `acquire` of a `oneof` there. `frames.test.ts` holds the two
+ * together: a variant or field without its twin fails it.
+ */
+import type { CommandResult } from '../../api/entry.ts';
+import { FORMAT_VERSION } from '../../api/limits.ts';
+import type {
+  Answer,
+  AnswerBody,
+  ClientFrame,
+  ClientRequest,
+  ClientRequestBody,
+  KeepaliveAnswer,
+  KeepaliveRequest,
+  KeepaliveStatus,
+  Position,
+  ServerFrame,
+  SessionNotice,
+} from '../../api/wire.ts';
+import { decodeEvent, encodeEvent, variantOf } from './events.ts';
+import { checkIntegers, type Message, MessageError } from './proto.ts';
+
+type Refused = Extract<CommandResult, { type: 'refused' }>;
+
+interface ClientFrameMessage {
+  readonly format: number;
+  readonly requests: readonly (Message & { readonly id: number; readonly body?: string })[];
+  readonly keepalive: KeepaliveRequest | null;
+}
+
+type AnswerMessage = Message & { readonly id: number; readonly body?: string };
+type StatusMessage = Extract<KeepaliveStatus, { alive: true }> | Extract<KeepaliveStatus, { alive: false }>;
+
+interface ServerFrameMessage {
+  readonly format: number;
+  readonly position: Position | null;
+  readonly leading: boolean;
+  readonly answers: readonly AnswerMessage[];
+  readonly notices: readonly {
+    readonly session: number;
+    readonly attach: number;
+    readonly event: Message | null;
+  }[];
+  readonly keepalive: { readonly number: number; readonly sessions: readonly StatusMessage[] } | null;
+}
+
+export function encodeClientFrame({ format, requests, keepalive }: ClientFrame): Message {
+  return { format, requests: requests.map(({ id, body }) => ({ id, [body.type]: body })), keepalive };
+}
+
+/** Throws MessageError. A request of an unknown kind becomes one that the front end refuses under its id. */
+export function decodeClientFrame(message: Message): ClientFrame {
+  const { format, requests, keepalive } = checked<ClientFrameMessage>(message);
+  const decoded = requests.map(decodeRequest);
+  return keepalive === null ? { format, requests: decoded } : { format, requests: decoded, keepalive };
+}
+
+function decodeRequest(request: ClientFrameMessage['requests'][number]): ClientRequest {
+  return { id: request.id, body: variantOf(request, 'body') as unknown as ClientRequestBody };
+}
+
+export function encodeServerFrame(frame: ServerFrame): Message {
+  const { position, leading, answers, notices, keepalive } = frame;
+  return {
+    format: FORMAT_VERSION,
+    position,
+    leading,
+    answers: answers.map(encodeAnswer),
+    notices: notices.map(({ session, attach, event }) => ({ session, attach, event: encodeEvent(event) })),
+    keepalive,
+  };
+}
+
+function encodeAnswer({ id, body }: Answer): Message {
+  const isDelayedOnly = body.type === 'refused' && body.holder === null;
+  return { id, [body.type]: isDelayedOnly ? { ...body, delayedOnly: true } : body };
+}
+
+/** Throws MessageError, also for an answer that this program does not know: to guess at it could lose a grant. */
+export function decodeServerFrame(message: Message): ServerFrame {
+  const { position, leading, answers, notices, keepalive } = checked<ServerFrameMessage>(message);
+  if (position === null) throw new MessageError('the frame does not say where in the log it is true');
+  const frame = {
+    position,
+    leading,
+    answers: answers.map(decodeAnswer),
+    notices: notices.flatMap(decodeNotice),
+  };
+  return keepalive === null ? frame : { ...frame, keepalive: decodeKeepalive(keepalive) };
+}
+
+function decodeAnswer(answer: AnswerMessage): Answer {
+  const body = variantOf(answer, 'body');
+  switch (body.type) {
+    case 'refused':
+      return { id: answer.id, body: decodeRefused(body) };
+    case 'rejected':
+      return { id: answer.id, body: present(body) as unknown as AnswerBody };
+    case 'none':
+    case 'wrongGroup':
+      throw new MessageError(`answer ${answer.id} is of a kind that this program does not know`);
+    default:
+      return { id: answer.id, body: body as unknown as AnswerBody };
+  }
+}
+
+function decodeRefused(body: Message): Refused {
+  const { delayedOnly, ...rest } = present(body);
+  return (delayedOnly === true ? { ...rest, holder: null } : rest) as unknown as Refused;
+}
+
+/** A notice of a newer server that this program could not act upon is dropped: the digests of rule S3 tell what matters. */
+function decodeNotice({
+  session,
+  attach,
+  event,
+}: ServerFrameMessage['notices'][number]): readonly SessionNotice[] {
+  const decoded = event === null ? null : decodeEvent(event);
+  return decoded === null ? [] : [{ session, attach, event: decoded }];
+}
+
+function decodeKeepalive({
+  number,
+  sessions,
+}: NonNullable<ServerFrameMessage['keepalive']>): KeepaliveAnswer {
+  const statuses = sessions.map(
+    (status): KeepaliveStatus =>
+      status.alive ? status : { session: status.session, attach: status.attach, alive: false },
+  );
+  return { number, sessions: statuses };
+}
+
+function checked<Shape extends { readonly format: number }>(message: Message): Shape {
+  checkIntegers(message);
+  const frame = message as unknown as Shape;
+  if (frame.format !== FORMAT_VERSION) {
+    throw new MessageError(`frames of format ${frame.format}; this program speaks format ${FORMAT_VERSION}`);
+  }
+  return frame;
+}
+
+/** Without what is absent: null messages, and the marks that proto-loader sets for optional fields. */
+function present(message: Message): Message {
+  const entries = Object.entries(message);
+  return Object.fromEntries(entries.filter(([name, value]) => value !== null && !name.startsWith('_')));
+}

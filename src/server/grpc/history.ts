@@ -1,0 +1,146 @@
+/**
+ * The service `History`: committed entries with their events. The past is made by replay, as events are not stored; a reader
+ * that follows then gets every commit as it happens.
+ */
+import { once } from 'node:events';
+import { type ServerWritableStream, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { HistoryEntry } from '../../api/entry.ts';
+import { TrimmedError } from '../../log/port.ts';
+import type { Timers } from '../../platform/runtime.ts';
+import type { Replica } from '../replica.ts';
+import { encodeHistoryEntry } from './events.ts';
+import { LiveEntries } from './live-entries.ts';
+import type { ReadHistoryRequest } from './messages.ts';
+import { checkIntegers, type Message } from './proto.ts';
+import { findServed, type Served, type ServedNow } from './served.ts';
+import { CallError, toServiceError } from './status.ts';
+
+/** A replay holds a state of its own, so memory bounds how many run at once. */
+const REPLAYS_MAX = 4;
+const FOLLOWERS_MAX = 64;
+/** How often a quiet reader looks whether its namespace is still served. */
+const STILL_SERVED_EVERY_MS = 1_000;
+
+type Call = ServerWritableStream<ReadHistoryRequest, Message>;
+
+export class HistoryService {
+  readonly implementation: UntypedServiceImplementation = { Read: (call: Call) => void this.#serve(call) };
+  readonly #served: ServedNow;
+  readonly #timers: Timers;
+  readonly #followers = new Set<LiveEntries>();
+  #replays = 0;
+  #isClosing = false;
+
+  constructor(served: ServedNow, timers: Timers) {
+    this.#served = served;
+    this.#timers = timers;
+  }
+
+  /** Ends the calls of those who follow. */
+  close(): void {
+    this.#isClosing = true;
+    for (const live of this.#followers) live.wake();
+  }
+
+  async #serve(call: Call): Promise<void> {
+    const cancelled = new AbortController();
+    call.on('cancelled', () => cancelled.abort());
+    const out = new Out(call, cancelled.signal);
+    try {
+      checkIntegers(call.request);
+      const served = findServed(this.#served(), call.request.namespace);
+      if (call.request.follow) await this.#follow(served, out);
+      else await this.#replay(served.replica, out);
+      call.end();
+    } catch (error) {
+      if (!cancelled.signal.aborted) call.emit('error', toServiceError(error));
+    }
+  }
+
+  /** Sends the past up to the head of the log. Returns the index of the last entry sent, or the one before `from`. */
+  async #replay(replica: Replica, out: Out): Promise<number> {
+    if (this.#replays >= REPLAYS_MAX) {
+      throw new CallError(status.RESOURCE_EXHAUSTED, `${REPLAYS_MAX} histories are being read already`);
+    }
+    this.#replays++;
+    try {
+      let last = Math.max(0, out.request.from - 1);
+      for await (const entry of past(replica, out.request.from)) {
+        await out.send(entry);
+        last = entry.index;
+      }
+      return last;
+    } finally {
+      this.#replays--;
+    }
+  }
+
+  async #follow(served: Served, out: Out): Promise<void> {
+    if (this.#followers.size >= FOLLOWERS_MAX) {
+      throw new CallError(status.RESOURCE_EXHAUSTED, `${FOLLOWERS_MAX} readers follow already`);
+    }
+    // Before the replay, so that no commit falls between the past and the present.
+    const live = new LiveEntries();
+    const unwatch = served.replica.watch((entry) => live.push(entry));
+    this.#followers.add(live);
+    out.signal.addEventListener('abort', () => live.wake());
+    try {
+      let last = await this.#replay(served.replica, out);
+      while (this.#isServed(served) && !out.signal.aborted) {
+        const entry = live.take(last);
+        if (entry === null) await this.#wait(live);
+        else await out.send(entry);
+        last = entry?.index ?? last;
+      }
+    } finally {
+      this.#followers.delete(live);
+      unwatch();
+    }
+    throw new CallError(status.UNAVAILABLE, `${served.alias} is not served any more`);
+  }
+
+  #isServed({ replica }: Served): boolean {
+    return !this.#isClosing && this.#served().some((candidate) => candidate.replica === replica);
+  }
+
+  async #wait(live: LiveEntries): Promise<void> {
+    const look = this.#timers.after(STILL_SERVED_EVERY_MS, () => live.wake());
+    await live.changed();
+    look.cancel();
+  }
+}
+
+/** The answers of one call, at the pace of its reader. */
+class Out {
+  readonly request: ReadHistoryRequest;
+  readonly signal: AbortSignal;
+  readonly #call: Call;
+
+  constructor(call: Call, signal: AbortSignal) {
+    this.request = call.request;
+    this.signal = signal;
+    this.#call = call;
+  }
+
+  /** Rejects when the caller has gone. */
+  async send(entry: HistoryEntry): Promise<void> {
+    this.signal.throwIfAborted();
+    const hasRoom = this.#call.write(encodeHistoryEntry(entry));
+    if (!hasRoom) await once(this.#call, 'drain', { signal: this.signal });
+  }
+}
+
+/** From an index on; from 0: from the oldest entry that is still there. Throws TrimmedError. */
+async function* past(replica: Replica, from: number): AsyncGenerator<HistoryEntry> {
+  let hasBegun = false;
+  try {
+    for await (const entry of replica.history(Math.max(1, from))) {
+      hasBegun = true;
+      yield entry;
+    }
+  } catch (error) {
+    // Trimmed while it was being read: the reader has a part already, and a gap must not be hidden.
+    if (!(error instanceof TrimmedError) || hasBegun || from > 0) throw error;
+    yield* replica.history(error.below + 1);
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * The requests and answers of `proto/leasehold/v1/admin.proto` as TypeScript: what the services take and the client sends.
+ * Units and meanings stand in the .proto file.
+ */
+import type { LockView, Position } from '../../api/wire.ts';
+import type { Message } from './proto.ts';
+
+export interface OfNamespace {
+  readonly namespace: string;
+}
+
+export interface NamespaceStatusMessage extends OfNamespace {
+  readonly position: Position;
+  readonly leading: boolean;
+  readonly configVersion: number;
+  readonly config: Message | null;
+  readonly sessions: number;
+  readonly held: number;
+  readonly waiting: number;
+  readonly names: number;
+  readonly clients: number;
+  readonly longestQueue: number;
+  readonly lastToken: number;
+  readonly logBytes: number;
+  readonly snapshotBytes: number;
+}
+
+export interface StatusResponse {
+  readonly namespaces: readonly NamespaceStatusMessage[];
+}
+
+export interface GetLockRequest extends OfNamespace {
+  readonly name: string;
+}
+
+export interface GetLockResponse {
+  readonly lock: LockView;
+}
+
+export interface ListLocksRequest extends OfNamespace {
+  readonly prefix: string;
+  readonly after: string;
+  readonly limit: number;
+}
+
+export interface ListLocksResponse {
+  readonly locks: readonly LockView[];
+  readonly more: boolean;
+}
+
+export interface ReadHistoryRequest extends OfNamespace {
+  readonly from: number;
+  readonly follow: boolean;
+}
+
+export interface BreakRequest extends OfNamespace {
+  readonly name: string;
+  readonly token: number;
+  readonly now: boolean;
+  readonly reason: string;
+  readonly by: string;
+}
+
+export interface QuarantineRequest extends OfNamespace {
+  readonly name: string;
+  readonly reason: string;
+}
+
+export interface UnquarantineRequest extends OfNamespace {
+  readonly name: string;
+  readonly by: string;
+}

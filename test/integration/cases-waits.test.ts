@@ -1,0 +1,194 @@
+/** Group B of the public lock bugs over HTTP: cancelled waits, wait limits, and races with the grant. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, test } from 'vitest';
+import { eventually } from '../support/dev/lock-api.ts';
+import { RawCall } from '../support/dev/raw-call.ts';
+import { shareDev } from '../support/dev/shared-dev.ts';
+import { Random } from '../support/random.ts';
+
+const SEEDS = 2 ** 32;
+const seed = Number(process.env.LEASEHOLD_SEED ?? Math.floor(Math.random() * SEEDS));
+const HOUR_MS = 3_600_000;
+
+const dev = shareDev({ name: 'waits' }, { name: 'calls', limits: { perClient: { locks: 3 } } });
+
+describe.concurrent(`cancelled waits and races with the grant (LEASEHOLD_SEED=${seed})`, () => {
+  test('case B01: a wait that ends around the release is granted or timed out, never both and never neither', async ({
+    expect,
+  }) => {
+    const api = dev.api();
+    const [holder, waiter] = [await api.open(), await api.open()];
+    const keeping = [api.keepAlive(holder), api.keepAlive(waiter)];
+    const random = new Random(seed);
+    const outcomes = { granted: 0, timedOut: 0 };
+    const race = async (i: number): Promise<void> => {
+      const name = `edge-${i}`;
+      const held = await api.lock(name, { session_id: holder });
+      const waitMs = random.between(60, 120);
+      const [released, waited] = await Promise.all([
+        pause(waitMs + random.between(-8, 8)).then(() => api.release(held)),
+        api.acquire(name, { session_id: waiter, wait_ms: waitMs }),
+      ]);
+      expect(released.body).toEqual({ released: true });
+      const token = await api.tokenOf(name);
+      if (waited.status === 200) {
+        outcomes.granted++;
+        expect(token).toBe(waited.body.token);
+        await api.release({ name, session: waiter, token: Number(token) });
+      } else {
+        outcomes.timedOut++;
+        expect(waited.body.code).toBe('WAIT_TIMEOUT');
+        expect(token).toBeNull();
+      }
+      expect(await api.get(name)).toMatchObject({ holder: null, waiters: 0 });
+    };
+    for (let batch = 0; batch < 10; batch++) {
+      await Promise.all(Array.from({ length: 12 }, (_, i) => race(batch * 12 + i)));
+    }
+    expect(outcomes.granted).toBeGreaterThan(0);
+    expect(outcomes.timedOut).toBeGreaterThan(0);
+    for (const { refused } of keeping) expect(refused).toEqual([]);
+    for (const { stop } of keeping) stop();
+  });
+
+  test('cases B02, B06: callers that hang up at any moment hold nothing and stand in nobody’s way', async ({
+    expect,
+  }) => {
+    const api = dev.api();
+    const random = new Random(seed + 1);
+    const [busy, leaver] = [await api.open({ client: 'busy' }), await api.open({ client: 'leaver' })];
+    const keeping = [api.keepAlive(busy), api.keepAlive(leaver)];
+    const names = Array.from({ length: 6 }, (_, i) => `left-${i}`);
+    let answered = 0;
+    const leave = async (): Promise<void> => {
+      const name = random.pick(names);
+      const call = await RawCall.open(dev.process.port, api.path(name, '/acquire'), {
+        session_id: leaver,
+        wait_ms: random.pick([0, HOUR_MS]),
+      });
+      // Some cut off inside the request, most between its end and its answer.
+      await call.send(random.chance(0.1) ? random.int(call.length) : call.length);
+      if (random.chance(0.8)) await pause(random.int(12));
+      if (random.chance(0.5)) call.reset();
+      else call.destroy();
+      await call.closed;
+      // It had its answer before it left: a grant like any other, given back by its token.
+      const token = /"token":([0-9]+)/.exec(call.received)?.[1];
+      if (token === undefined || !call.received.includes('"acquired":true')) return;
+      answered++;
+      await api.release({ name, session: leaver, token: Number(token) });
+    };
+    const interfere = async (): Promise<void> => {
+      const name = random.pick(names);
+      const { status, body } = await api.acquire(name, { session_id: busy, wait_ms: 3_000 });
+      expect([200, 409]).toContain(status);
+      if (status === 200) await api.release({ name, session: busy, token: Number(body.token) });
+    };
+    for (let batch = 0; batch < 40; batch++) {
+      await Promise.all([...Array.from({ length: 12 }, leave), interfere(), interfere()]);
+    }
+    expect(answered).toBeGreaterThan(0);
+    for (const name of names) {
+      await eventually(async () => (await api.get(name)).waiters === 0 && (await api.tokenOf(name)) === null);
+      const { token, session } = await api.lock(name, { session_id: busy });
+      await api.release({ name, session, token });
+    }
+    for (const { refused } of keeping) expect(refused).toEqual([]);
+    for (const { stop } of keeping) stop();
+  });
+
+  test('case B03: a wait that times out lets those behind it through', async ({ expect }) => {
+    const api = dev.api();
+    const sessions = await Promise.all([1, 2, 3].map(() => api.open()));
+    const [holder, short, long] = sessions as [string, string, string];
+    const held = await api.lock('front', { session_id: holder });
+    const first = api.acquire('front', { session_id: short, wait_ms: 300 });
+    await api.waiting('front', 1);
+    const second = api.acquire('front', { session_id: long, wait_ms: HOUR_MS });
+    await api.waiting('front', 2);
+    expect((await first).body).toMatchObject({ code: 'WAIT_TIMEOUT', holder: { token: held.token } });
+    expect(await api.get('front')).toMatchObject({ waiters: 1, token: held.token });
+    await api.release(held);
+    expect((await second).status).toBe(200);
+  });
+
+  test('case B08: a session closed while its acquires are under way keeps none of them alive', async ({
+    expect,
+  }) => {
+    const api = dev.api();
+    const random = new Random(seed + 2);
+    const end = async (i: number): Promise<void> => {
+      const session = await api.open();
+      const acquiring = api.acquire(`closing-${i}`, { session_id: session });
+      await pause(random.int(4));
+      expect((await api.close(session)).body).toEqual({ closed: true });
+      const { status, body } = await acquiring;
+      if (status !== 200) expect(body.code).toBe('SESSION_EXPIRED');
+      await eventually(async () => (await api.tokenOf(`closing-${i}`)) === null);
+      expect((await api.keepalive(session)).body.code).toBe('SESSION_EXPIRED');
+    };
+    for (let batch = 0; batch < 10; batch++) {
+      await Promise.all(Array.from({ length: 8 }, (_, i) => end(batch * 8 + i)));
+    }
+  });
+
+  test('case B14: a release goes through although its caller hangs up at once', async ({ expect }) => {
+    const api = dev.api();
+    const session = await api.open();
+    for (let i = 0; i < 20; i++) {
+      const { token } = await api.lock(`hasty-${i}`, { session_id: session });
+      const path = api.path(`hasty-${i}`, '/release');
+      const call = await RawCall.open(dev.process.port, path, { session_id: session, token });
+      await call.send();
+      if (i % 2 === 0) call.destroy();
+      else call.reset();
+      await call.closed;
+      // The lock is free long before its TTL. A reset may have overtaken the request itself.
+      const isFree = eventually(async () => (await api.tokenOf(`hasty-${i}`)) === null, 1_000);
+      if (i % 2 === 0) expect(await isFree).toBeLessThan(1_000);
+      else await isFree.catch(() => api.release({ name: `hasty-${i}`, session, token }));
+    }
+    await api.close(session);
+  });
+
+  test('case B16: calls that fail leave sessions, locks and queues as they were', async ({ expect }) => {
+    const api = dev.api('calls');
+    const [holder, other] = [await api.open(), await api.open()];
+    const keeping = [api.keepAlive(holder), api.keepAlive(other)];
+    const held = await api.lock('held', { session_id: holder });
+    await api.lock('mine', { session_id: other });
+    const counters = () =>
+      Promise.all(
+        ['sessions', 'held_locks', 'waiters', 'sidecar_sessions', 'sidecar_grants', 'sidecar_waits'].map(
+          (name) => api.namespaceMetric(name),
+        ),
+      );
+    const before = await counters();
+    expect(before).toEqual([2, 2, 0, 2, 2, 0]);
+    for (let round = 0; round < 20; round++) {
+      const answers = await Promise.all([
+        api.acquire('held', { session_id: other }),
+        api.acquire('held', { session_id: other, wait_ms: 20 }),
+        api.acquire('held', { client: 'one-lock', ttl_s: 5 }),
+        api.acquire('held', { client: 'one-lock', wait_ms: 20 }),
+        api.acquire('held', { session_id: 'no-such-session' }),
+        api.acquire('', { session_id: other }),
+        api.acquire('x', { session_id: other, wait_ms: -1 }),
+        api.acquire('x', { session_id: other, mode: 'shared' }),
+        api.acquire('x', { client: 'one-lock', ttl_s: 61 }),
+        api.release({ ...held, session: other }),
+        api.release({ ...held, token: held.token + 1 }),
+        api.renew({ ...held, session: other }),
+        api.client.post('/v1/sessions', { client: 'x', keepalive: 'never' }),
+      ]);
+      for (const { status } of answers) expect([400, 409, 410]).toContain(status);
+    }
+    // A one-lock session that got nothing is closed after its answer.
+    await eventually(async () => String(await counters()) === String(before));
+    expect(await api.tokenOf('held')).toBe(held.token);
+    for (const { stop, refused } of keeping) {
+      stop();
+      expect(refused).toEqual([]);
+    }
+  });
+});

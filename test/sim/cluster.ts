@@ -1,0 +1,266 @@
+/**
+ * Everything a run consists of, put together from its plan: machines, groups, sidecars, applications, and those who watch.
+ */
+import { Application } from './nodes/application.ts';
+import { FencedResource } from './nodes/fenced-resource.ts';
+import { LockGroup } from './nodes/lock-group.ts';
+import { WatchedStore } from './nodes/lock-server.ts';
+import { SidecarNode, WatchedStateStore } from './nodes/sidecar-node.ts';
+import { FaultsSeen } from './judge/faults-seen.ts';
+import { Findings } from './judge/findings.ts';
+import { FrameTap } from './judge/frame-tap.ts';
+import { type GrantKnown, GroupJudge } from './judge/group-judge.ts';
+import { LateEnds } from './judge/late-ends.ts';
+import { OrphanWatch } from './judge/orphan-watch.ts';
+import { SilenceWatch } from './judge/silence-watch.ts';
+import { Stops, type StoppedSession } from './judge/stops.ts';
+import type { Plan } from './plan.ts';
+import { Machine } from './world/machine.ts';
+import { Link } from './world/network.ts';
+import { type Life, VirtualProcess } from './world/process.ts';
+import type { World } from './world/world.ts';
+
+/** Processes that may serve a group: one, and one that may take over from it. */
+const SERVERS_PER_GROUP = 2;
+const LOOK_EVERY_MS = 500;
+/** A leader spares sessions for so long after a stall: TTL/3 of the longest (rule S6). */
+const SPARED_MS = 20_000;
+const NEW_YEAR_2026_MS = 1_767_225_600_000;
+
+/** One machine with a sidecar and its applications; in one process also with the servers. */
+export interface Host {
+  readonly machine: Machine;
+  readonly sidecar: SidecarNode;
+  /** Null while it is dead. */
+  readonly applications: (Application | null)[];
+}
+
+export class Cluster {
+  readonly world: World;
+  readonly plan: Plan;
+  readonly findings: Findings;
+  readonly faultsSeen: FaultsSeen;
+  readonly stops: Stops;
+  readonly resource: FencedResource;
+  readonly groups: readonly LockGroup[];
+  readonly hosts: readonly Host[];
+  readonly machines: Machine[] = [];
+  readonly #lateEnds: LateEnds;
+  readonly #silence: SilenceWatch;
+  readonly #orphans: OrphanWatch;
+  readonly #processes: VirtualProcess[] = [];
+  /** Error lines that a fault in force explains. */
+  readonly #expectedErrors = /^snapshot failed/;
+
+  constructor(world: World, plan: Plan) {
+    this.world = world;
+    this.plan = plan;
+    this.findings = new Findings(world);
+    this.faultsSeen = new FaultsSeen(world, (part, from, to) => this.#hindered(part, from, to));
+    this.stops = new Stops(world);
+    this.resource = new FencedResource(this.findings);
+    this.#lateEnds = new LateEnds(world, this.findings, this.faultsSeen, 1 - plan.rateSpread);
+    this.#silence = new SilenceWatch(world, this.findings, this.faultsSeen);
+    this.#orphans = new OrphanWatch(world, this.findings, this.faultsSeen);
+    const shared = plan.isOneProcess ? this.#process('dev', this.#machine('dev')) : null;
+    this.groups = plan.aliases.map((alias) => this.#group(alias, shared));
+    this.hosts = Array.from({ length: plan.sidecars }, (_, i) => this.#host(`sidecar-${i}`, shared));
+  }
+
+  get sidecars(): readonly SidecarNode[] {
+    return this.hosts.map(({ sidecar }) => sidecar);
+  }
+
+  get applications(): readonly Application[] {
+    return this.hosts.flatMap(({ applications }) => applications.filter((app) => app !== null));
+  }
+
+  /** Resolves when everything serves. */
+  async start(): Promise<void> {
+    this.world.mustSettle();
+    if (this.plan.isOneProcess) {
+      await this.startOneProcess();
+    } else {
+      await Promise.all(this.groups.map((group) => group.start()));
+      for (const { sidecar } of this.hosts) sidecar.start();
+    }
+    for (const host of this.hosts) {
+      for (const place of host.applications.keys()) this.startApplication(host, place);
+    }
+    this.#lookAgain();
+  }
+
+  /** As `leasehold dev` starts: the groups' servers, then the sidecar over them. */
+  async startOneProcess(): Promise<void> {
+    const { sidecar } = this.hosts[0] as Host;
+    const life = sidecar.process.start();
+    for (const group of this.groups) await group.start(life);
+    sidecar.start(life);
+  }
+
+  /** `kill -9` of `leasehold dev`. */
+  killOneProcess(): void {
+    for (const group of this.groups) group.kill();
+    (this.hosts[0] as Host).sidecar.kill();
+  }
+
+  startApplication(host: Host, place: number): void {
+    const name = `app ${host.sidecar.name}-${place}`;
+    host.applications[place] = new Application({
+      process: this.#process(name, host.machine),
+      sidecar: host.sidecar,
+      groups: new Map(this.groups.map((group) => [group.alias, group])),
+      resource: this.resource,
+      findings: this.findings,
+      plan: this.plan,
+      random: this.world.random(`${name} at ${this.world.nowUs}`),
+    });
+  }
+
+  /** Group sessions of these sessions of a sidecar. */
+  stoppedSessions(node: SidecarNode, ids: Iterable<string>): readonly StoppedSession[] {
+    const stopped: StoppedSession[] = [];
+    for (const id of ids) {
+      for (const { alias, judge, store } of this.groups) {
+        const session = node.store.groupSession(alias, id);
+        if (session !== undefined) stopped.push({ judge, lineage: store.lineage, session });
+      }
+    }
+    return stopped;
+  }
+
+  #group(alias: string, shared: VirtualProcess | null): LockGroup {
+    const { world, plan, findings, faultsSeen } = this;
+    const store = new WatchedStore(`lineage-${alias}`);
+    const judge = new GroupJudge(world, {
+      alias,
+      lineage: store.lineage,
+      findings,
+      fastestRate: 1 + plan.rateSpread,
+      onGranted: (before) => this.#askHolders(alias, before),
+    });
+    store.judge = judge;
+    const processes =
+      shared === null
+        ? Array.from({ length: SERVERS_PER_GROUP }, (_, i) => {
+            const name = `server-${alias}-${i}`;
+            return this.#process(name, this.#machine(name));
+          })
+        : [shared];
+    return new LockGroup(world, {
+      alias,
+      plan,
+      store,
+      judge,
+      faultsSeen,
+      processes,
+      onLifeEnded: (life) => this.#lifeEnded(life),
+      ...(shared === null ? {} : { onGaveUp: () => this.#oneProcessGaveUp() }),
+    });
+  }
+
+  #host(name: string, shared: VirtualProcess | null): Host {
+    const { world, plan, findings, groups } = this;
+    const machine = shared?.machine ?? this.#machine(name);
+    const links = new Map<string, Link>();
+    const sidecar: SidecarNode = new SidecarNode({
+      name,
+      process: shared ?? this.#process(name, machine),
+      groups,
+      links,
+      store: new WatchedStateStore(),
+      isOneProcess: plan.isOneProcess,
+      http: { findings, delayMs: plan.localDelayMs },
+      onLifeEnded: (life) => this.#lifeEnded(life),
+    });
+    for (const group of groups) {
+      const watch = new FrameTap(world, {
+        judge: group.judge,
+        lineage: group.store.lineage,
+        findings,
+        renewalProblem: (session) => this.#silence.renewalProblem(sidecar, group.alias, session),
+      });
+      const link = new Link(world, {
+        name: sidecar.linkPart(group.alias),
+        watch,
+        listener: () => group.listener(),
+        delayMs: plan.networkDelayMs,
+      });
+      links.set(group.alias, link);
+    }
+    return { machine, sidecar, applications: Array(plan.applicationsPerSidecar).fill(null) };
+  }
+
+  /** Nobody may answer "held" for the grant before when the next one is given (promise 5). */
+  #askHolders(alias: string, before: GrantKnown | undefined): void {
+    if (before === undefined) return;
+    const group = this.groups.find((one) => one.alias === alias) as LockGroup;
+    for (const { sidecar: node } of this.hosts) {
+      if (node.sidecar === null || node.process.isPaused) continue;
+      if (!node.sidecar.held(`${alias}/${before.name}`, before.token).held) continue;
+      const { session, name, token } = before;
+      const at = this.world.nowMs;
+      group.judge.client({ type: 'heldInterval', lineage: group.store.lineage, session, name, token, from: at, to: at });
+    }
+  }
+
+  #oneProcessGaveUp(): void {
+    this.killOneProcess();
+    this.world.afterMs(500, () => {
+      if ((this.hosts[0] as Host).sidecar.process.life === null) void this.startOneProcess();
+    });
+  }
+
+  #lifeEnded(life: Life): void {
+    for (const { sidecar } of this.hosts ?? []) {
+      for (const link of sidecar.links.values()) link.lifeEnded(life);
+    }
+  }
+
+  #hindered(part: string, fromMs: number, toMs: number): void {
+    for (const { judge } of this.groups ?? []) judge.paused(fromMs, toMs, SPARED_MS, part);
+  }
+
+  #lookAgain(): void {
+    this.world.afterMs(LOOK_EVERY_MS, () => {
+      for (const group of this.groups) {
+        this.#lateEnds.look(group);
+        this.#orphans.look(group, this.sidecars);
+      }
+      for (const { sidecar } of this.hosts) {
+        sidecar.http.checkBounds();
+        this.#silence.look(sidecar, this.groups);
+      }
+      this.#lookAgain();
+    });
+  }
+
+  #machine(name: string): Machine {
+    const random = this.world.random(`machine ${name}`);
+    const machine = new Machine(this.world, {
+      rate: 1 + this.plan.rateSpread * (random.int(2_001) / 1_000 - 1),
+      monotonicAtStartMs: random.int(1_000_000_000),
+      wallAtStartMs: NEW_YEAR_2026_MS + random.between(-2_000, 2_000),
+    });
+    this.machines.push(machine);
+    return machine;
+  }
+
+  /** Made once for each name; an application that starts again runs in the process of that name. */
+  #process(name: string, machine: Machine): VirtualProcess {
+    const known = this.#processes.find((process) => process.name === name);
+    if (known !== undefined) return known;
+    const process = new VirtualProcess(this.world, {
+      name,
+      machine,
+      hasJitter: this.plan.hasJitter,
+      onError: ({ name: who }, message, fields) => {
+        if (!this.#expectedErrors.test(message)) {
+          this.findings.add('error-log', `${who} logged: ${message} ${JSON.stringify(fields)}`);
+        }
+      },
+    });
+    this.#processes.push(process);
+    return process;
+  }
+}

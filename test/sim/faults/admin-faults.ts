@@ -1,0 +1,80 @@
+/** What an administrator does in the middle of it all: other limits, a removed namespace, broken locks, names out of service. */
+import type { Command } from '../../../src/api/entry.ts';
+import type { Random } from '../../support/random.ts';
+import type { Cluster } from '../cluster.ts';
+import type { LockGroup } from '../nodes/lock-group.ts';
+import { makeConfig } from '../plan.ts';
+import { type FaultMaker, moment } from './fault.ts';
+
+const ABSENCE_MS = [100, 3_000, 20_000];
+
+/** Through the running replica; a server that is down reads the configuration when it starts. */
+function configure(group: LockGroup): void {
+  void group.active.replica?.configure(group.config).catch(() => undefined);
+}
+
+function submit(group: LockGroup, command: Command): void {
+  void group.active.replica?.submit(command).catch(() => undefined);
+}
+
+const configChange: FaultMaker = (cluster, random) => {
+  const group = random.pick(cluster.groups);
+  if (group.config === null) return null;
+  group.config = makeConfig(random);
+  configure(group);
+  return moment();
+};
+
+const namespaceRemoved: FaultMaker = (cluster, random) => {
+  const group = random.pick(cluster.groups);
+  const { config } = group;
+  if (config === null) return null;
+  group.config = null;
+  configure(group);
+  return {
+    parts: [],
+    forMs: random.pick(ABSENCE_MS),
+    end: () => {
+      group.config = config;
+      configure(group);
+    },
+  };
+};
+
+function anyHeld(group: LockGroup, random: Random): { readonly name: string; readonly token: number } | null {
+  const held = [...group.judge.state.locks.values()].flatMap(({ name, hold }) =>
+    hold === null ? [] : [{ name, token: hold.token }],
+  );
+  return held.length === 0 ? null : random.pick(held);
+}
+
+const breakLock: FaultMaker = (cluster, random) => {
+  const group = random.pick(cluster.groups);
+  const held = anyHeld(group, random);
+  if (held === null) return null;
+  submit(group, { type: 'break', ...held, now: false, reason: 'simulated', by: 'simulator' });
+  return moment();
+};
+
+const quarantine: FaultMaker = (cluster: Cluster, random) => {
+  const group = random.pick(cluster.groups);
+  const name = `job-${random.int(cluster.plan.names)}`;
+  submit(group, { type: 'quarantine', name, reason: 'simulated' });
+  return {
+    parts: [],
+    forMs: random.pick(ABSENCE_MS),
+    end: () => unquarantineSoon(cluster, group, name),
+  };
+};
+
+/** Until it is done: the server may be down right now. */
+function unquarantineSoon(cluster: Cluster, group: LockGroup, name: string): void {
+  if (group.judge.state.locks.get(name)?.quarantined === true) {
+    submit(group, { type: 'unquarantine', name, by: 'simulator' });
+  }
+  cluster.world.afterMs(1_000, () => {
+    if (group.judge.state.locks.get(name)?.quarantined === true) unquarantineSoon(cluster, group, name);
+  });
+}
+
+export const adminFaults = { configChange, namespaceRemoved, breakLock, quarantine } satisfies Record<string, FaultMaker>;

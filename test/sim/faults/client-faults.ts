@@ -1,0 +1,122 @@
+/** Faults of sidecars, applications, and the machines they run on. */
+import type { Random } from '../../support/random.ts';
+import type { Cluster, Host } from '../cluster.ts';
+import type { Application } from '../nodes/application.ts';
+import { type FaultMaker, moment } from './fault.ts';
+
+const RESTART_MS = [20, 800, 4_000, 30_000];
+const PAUSE_MS = [200, 2_000, 9_000, 40_000];
+/** Shorter sleeps cannot be told from a clock that runs a little off (rule A2: over 2 s). */
+const SLEEP_MS = [2_600, 8_000, 60_000];
+const WALL_STEPS_MS = [3_600_000, -3_600_000, 10_000, -10_000];
+
+function sessionsOf(cluster: Cluster, { sidecar }: Host) {
+  return cluster.stoppedSessions(sidecar, sidecar.http.signs.keys());
+}
+
+const sidecarCrash: FaultMaker = (cluster, random) => {
+  const host = random.pick(cluster.hosts);
+  const { sidecar } = host;
+  if (sidecar.process.life === null) return null;
+  cluster.stops.begin(sidecar.part, sessionsOf(cluster, host));
+  sidecar.kill();
+  return {
+    parts: [sidecar.part],
+    forMs: random.pick(RESTART_MS),
+    end: () => {
+      cluster.stops.end(sidecar.part);
+      if (sidecar.process.life === null) sidecar.start();
+    },
+  };
+};
+
+const sidecarPause: FaultMaker = (cluster, random) => {
+  const host = random.pick(cluster.hosts);
+  const { sidecar } = host;
+  const { process } = sidecar;
+  if (process.life === null || process.isPaused) return null;
+  cluster.stops.begin(`${sidecar.part} paused`, sessionsOf(cluster, host));
+  process.pause();
+  return {
+    parts: [sidecar.part],
+    forMs: random.pick(PAUSE_MS),
+    end: () => {
+      cluster.stops.end(`${sidecar.part} paused`);
+      process.resume({ timersFirst: random.chance(0.7) });
+    },
+  };
+};
+
+/** The machine sleeps: its processes stand still, and its monotonic clock does not count the time (rule A2). */
+const machineSleep: FaultMaker = (cluster, random) => {
+  const host = random.pick(cluster.hosts);
+  const apps = host.applications.filter((app) => app !== null);
+  const processes = [host.sidecar.process, ...apps.map(({ process }) => process)];
+  if (processes.some((process) => process.isPaused || process.life === null)) return null;
+  cluster.stops.begin(`${host.sidecar.part} asleep`, sessionsOf(cluster, host));
+  for (const app of apps) for (const grant of app.grants.values()) grant.beforeSleep();
+  for (const process of processes) process.pause();
+  const fromUs = cluster.world.nowUs;
+  const servers = cluster.plan.isOneProcess ? cluster.groups.map(({ part }) => part) : [];
+  return {
+    parts: [host.sidecar.part, ...servers],
+    forMs: random.pick(SLEEP_MS),
+    end: () => {
+      host.machine.slept(cluster.world.nowUs - fromUs);
+      cluster.stops.end(`${host.sidecar.part} asleep`);
+      for (const process of processes) process.resume({ timersFirst: random.chance(0.7) });
+    },
+  };
+};
+
+function anyApplication(cluster: Cluster, random: Random): { host: Host; place: number; app: Application } | null {
+  const host = random.pick(cluster.hosts);
+  const place = random.int(host.applications.length);
+  const app = host.applications[place] ?? null;
+  return app === null || app.process.isPaused ? null : { host, place, app };
+}
+
+const appFreeze: FaultMaker = (cluster, random) => {
+  const struck = anyApplication(cluster, random);
+  if (struck === null) return null;
+  const { host, app } = struck;
+  const ids = [...app.sessions].map(({ id }) => id);
+  const singles = [...app.grants.values()].map(({ options }) => options.sessionId);
+  cluster.stops.begin(app.part, cluster.stoppedSessions(host.sidecar, new Set([...ids, ...singles])));
+  app.process.pause();
+  return {
+    parts: [],
+    forMs: random.pick(PAUSE_MS),
+    end: () => {
+      cluster.stops.end(app.part);
+      app.process.resume({ timersFirst: random.chance(0.7) });
+    },
+  };
+};
+
+const appCrash: FaultMaker = (cluster, random) => {
+  const struck = anyApplication(cluster, random);
+  if (struck === null) return null;
+  const { host, place, app } = struck;
+  const ids = [...app.sessions].map(({ id }) => id);
+  // Never resumed: who starts in its place has sessions of its own (case C15).
+  const reason = `${app.part} died at ${cluster.world.nowUs}`;
+  cluster.stops.begin(reason, cluster.stoppedSessions(host.sidecar, ids));
+  app.die();
+  host.applications[place] = null;
+  return { parts: [], forMs: random.pick(RESTART_MS), end: () => cluster.startApplication(host, place) };
+};
+
+const wallStep: FaultMaker = (cluster, random) => {
+  random.pick(cluster.machines).stepWall(random.pick(WALL_STEPS_MS));
+  return moment();
+};
+
+export const clientFaults = {
+  sidecarCrash,
+  sidecarPause,
+  machineSleep,
+  appFreeze,
+  appCrash,
+  wallStep,
+} satisfies Record<string, FaultMaker>;

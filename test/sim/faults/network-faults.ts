@@ -1,0 +1,44 @@
+/** Faults of the network between one sidecar and one group. */
+import type { Random } from '../../support/random.ts';
+import type { Cluster } from '../cluster.ts';
+import type { Direction, Link } from '../world/network.ts';
+import type { FaultMaker } from './fault.ts';
+
+const CUT_MS = [1, 300, 3_000, 12_000, 40_000];
+const STALL_MS = [20, 500, 3_000, 10_000, 25_000];
+
+function anyLink(cluster: Cluster, random: Random): { readonly link: Link; readonly part: string } {
+  const node = random.pick(cluster.sidecars);
+  const { alias } = random.pick(cluster.groups);
+  return { link: node.links.get(alias) as Link, part: node.linkPart(alias) };
+}
+
+function cut(isSilent: boolean): FaultMaker {
+  return (cluster, random) => {
+    const { link, part } = anyLink(cluster, random);
+    if (link.isCut) return null;
+    link.cut({ silently: isSilent });
+    return { parts: [part], forMs: random.pick(CUT_MS), end: () => link.mend() };
+  };
+}
+
+const linkStall: FaultMaker = (cluster, random) => {
+  const { link, part } = anyLink(cluster, random);
+  const wanted: readonly Direction[] = random.pick([['toServer'], ['toClient'], ['toServer', 'toClient']] as const);
+  const directions = wanted.filter((direction) => !link.isStalled(direction));
+  if (directions.length === 0) return null;
+  for (const direction of directions) link.stall(direction);
+  return {
+    parts: [part],
+    forMs: random.pick(STALL_MS),
+    end: () => {
+      for (const direction of directions) link.unstall(direction);
+    },
+  };
+};
+
+export const networkFaults = {
+  linkCut: cut(false),
+  linkCutSilently: cut(true),
+  linkStall,
+} satisfies Record<string, FaultMaker>;

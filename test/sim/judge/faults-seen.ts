@@ -1,0 +1,53 @@
+/**
+ * Which parts of the system were hindered, and until when: strict bounds are judged only where nothing stood in the way,
+ * and the checker is told of the rest as pauses.
+ */
+import type { World } from '../world/world.ts';
+
+interface Hindrance {
+  open: number;
+  sinceUs: number;
+  /** End of the last one. */
+  clearSinceUs: number;
+}
+
+export class FaultsSeen {
+  readonly #world: World;
+  readonly #parts = new Map<string, Hindrance>();
+  readonly #onOver: (part: string, fromMs: number, toMs: number) => void;
+
+  constructor(world: World, onOver: (part: string, fromMs: number, toMs: number) => void) {
+    this.#world = world;
+    this.#onOver = onOver;
+  }
+
+  begin(part: string): void {
+    const known = this.#parts.get(part) ?? { open: 0, sinceUs: 0, clearSinceUs: -1 };
+    if (known.open++ === 0) known.sinceUs = this.#world.nowUs;
+    this.#parts.set(part, known);
+  }
+
+  end(part: string): void {
+    const known = this.#parts.get(part);
+    if (known === undefined || known.open === 0) throw new Error(`no fault of ${part} to end`);
+    if (--known.open > 0) return;
+    known.clearSinceUs = this.#world.nowUs;
+    this.#onOver(part, known.sinceUs / 1_000, this.#world.nowMs);
+  }
+
+  /** A hindrance that is noticed when it is over. */
+  was(part: string, fromUs: number): void {
+    this.begin(part);
+    const known = this.#parts.get(part) as Hindrance;
+    known.sinceUs = Math.min(known.sinceUs, fromUs);
+    this.end(part);
+  }
+
+  /** Whether nothing has hindered any of these parts since then. */
+  isClear(parts: readonly string[], sinceUs: number): boolean {
+    return parts.every((part) => {
+      const known = this.#parts.get(part);
+      return known === undefined || (known.open === 0 && known.clearSinceUs < sinceUs);
+    });
+  }
+}

@@ -1,0 +1,203 @@
+/**
+ * Judges one lock group: reads each entry at the moment it becomes durable, applies it to a replica of its own and to the
+ * naive model, and gives it to the checker together with what clients put on record.
+ */
+import type { NamespaceConfig } from '../../../src/api/config.ts';
+import type { HistoryEntry, LockEvent, SessionId, Token } from '../../../src/api/entry.ts';
+import { createState, type State } from '../../../src/core/index.ts';
+import { HistoryChecker } from '../../../src/history/checker.ts';
+import { NaiveModel } from '../../../src/history/naive-model.ts';
+import type { ClientRecord } from '../../../src/history/records.ts';
+import { compareWithModel } from '../../../src/history/replay.ts';
+import type { StoredEntry } from '../../../src/log/port.ts';
+import { replay } from '../../../src/server/recovery.ts';
+import type { Life } from '../world/process.ts';
+import type { World } from '../world/world.ts';
+import type { Findings } from './findings.ts';
+
+/** The checker's verdict is asked for after so many entries. */
+const ENTRIES_BETWEEN_VERDICTS = 32;
+
+export interface GrantKnown {
+  readonly name: string;
+  readonly session: SessionId;
+  readonly key: string;
+  readonly token: Token;
+}
+
+export interface GroupJudgeOptions {
+  readonly alias: string;
+  readonly lineage: string;
+  readonly findings: Findings;
+  /** Fastest of the group's clocks: a TTL may be over that much earlier in real time. */
+  readonly fastestRate: number;
+  /** A name was granted; `before`: the grant before. Called when the entry is durable. */
+  readonly onGranted: (before: GrantKnown | undefined, now: GrantKnown) => void;
+}
+
+export class GroupJudge {
+  /** The group's state by the judge's own reading of the log. */
+  readonly state: State;
+  readonly grants = new Map<Token, GrantKnown>();
+  readonly #world: World;
+  readonly #options: GroupJudgeOptions;
+  readonly #configs = new Map<number, NamespaceConfig | null>();
+  readonly #checker: HistoryChecker;
+  readonly #model: NaiveModel;
+  readonly #builtAtMs = new Map<string, number>();
+  readonly #builtBy = new WeakMap<Life, number>();
+  readonly #lastGrant = new Map<string, GrantKnown>();
+  readonly #ttls = new Map<SessionId, number>();
+  /** By index, from 1. */
+  readonly #eventHashes: string[] = [''];
+  /** When each living session was last heard of at the leader, µs: for the bound of its end. */
+  readonly heardAtUs = new Map<SessionId, number>();
+  isModelLost = false;
+  events = 0;
+
+  constructor(world: World, options: GroupJudgeOptions) {
+    this.#world = world;
+    this.#options = options;
+    this.state = createState(options.lineage);
+    this.#model = new NaiveModel(options.lineage);
+    this.#checker = new HistoryChecker({ configs: this.#configs });
+  }
+
+  get alias(): string {
+    return this.#options.alias;
+  }
+
+  get entries(): number {
+    return this.#eventHashes.length - 1;
+  }
+
+  get counts() {
+    return this.#checker.verdict().counts;
+  }
+
+  eventHashAt(index: number): string | undefined {
+    return this.#eventHashes[index];
+  }
+
+  /** A leader sends this entry to the log, perhaps again. */
+  built(by: Life, stored: StoredEntry): void {
+    this.#builtBy.set(by, stored.index);
+    if (!this.#builtAtMs.has(stored.hash)) this.#builtAtMs.set(stored.hash, this.#world.nowMs);
+  }
+
+  /** The last entry that this leader has built; it may not be durable yet. */
+  builtBy(leader: Life): number {
+    return this.#builtBy.get(leader) ?? 0;
+  }
+
+  /** The entry has just become part of the log. */
+  durable(stored: StoredEntry): void {
+    const { findings } = this.#options;
+    const { entry, applied } = replay(this.state, stored);
+    const { lineage, epoch, index, at, wallMs, eventHash } = entry;
+    this.#world.mix(Number.parseInt(stored.hash.slice(0, 7), 16));
+    for (const command of entry.commands) {
+      if (command.type === 'configure') this.#configs.set(command.version, command.config);
+    }
+    const difference = compareWithModel(this.#model, entry, applied.events, applied.results);
+    if (difference !== null) findings.add('naive-model', difference.message);
+    this.#eventHashes[index] = eventHash;
+    this.events += applied.events.length;
+    for (const [place, command] of entry.commands.entries()) {
+      if (command.type === 'attach' && applied.results[place]?.type === 'attached') this.#heard(command.session);
+    }
+    for (const event of applied.events) this.#take(event);
+    const builtAtMs = this.#builtAtMs.get(stored.hash) ?? this.#world.nowMs;
+    this.#builtAtMs.delete(stored.hash);
+    this.#checker.entry({ lineage, epoch, index, at, wallMs, eventHash, events: applied.events }, builtAtMs);
+    if (index % ENTRIES_BETWEEN_VERDICTS === 0) this.look();
+  }
+
+  /** What a replica says that it committed is what the log has. */
+  reported({ index, eventHash }: HistoryEntry): void {
+    if (this.#eventHashes[index] === eventHash) return;
+    this.#options.findings.add('durability', `entry ${index} was reported committed, the log has another one or none`);
+  }
+
+  client(record: ClientRecord): void {
+    this.#checker.client(record);
+  }
+
+  acknowledged(session: SessionId, sentAtUs: number): void {
+    const ttlMs = this.#ttls.get(session);
+    if (ttlMs === undefined) return;
+    this.client({
+      type: 'keepaliveAcknowledged',
+      lineage: this.#options.lineage,
+      session,
+      sentAt: sentAtUs / 1_000,
+      // The TTL is counted on a clock that may run faster than the run's own.
+      ttlMs: ttlMs / this.#options.fastestRate - 1,
+    });
+  }
+
+  paused(fromMs: number, toMs: number, extraMs: number, reason: string): void {
+    this.#checker.run({ type: 'pause', from: fromMs, to: toMs, extraMs, reason });
+  }
+
+  epochLed(epoch: number, server: string): void {
+    this.#checker.run({ type: 'epochLed', lineage: this.#options.lineage, epoch, server });
+  }
+
+  /** A sign of life of a session has reached a leader. */
+  heard(session: SessionId, attach: number): void {
+    const known = this.state.sessions.get(session);
+    if (known?.attach === attach && known.ending === null) this.#heard(session);
+  }
+
+  ttlOf(session: SessionId): number | undefined {
+    return this.#ttls.get(session);
+  }
+
+  /** Takes over what the checker has found by now. */
+  look(): void {
+    this.#pass(this.#checker.verdict().violations);
+  }
+
+  finish(isQuiet: boolean): void {
+    this.#pass(this.#checker.finish({ quiet: isQuiet, clientsGone: isQuiet }).violations);
+  }
+
+  #pass(violations: readonly { property: string; message: string; name?: string }[]): void {
+    for (const { property, message, name } of violations) {
+      this.#options.findings.add(property, `${this.alias}${name === undefined ? '' : `/${name}`}: ${message}`);
+    }
+  }
+
+  #heard(session: SessionId): void {
+    this.heardAtUs.set(session, this.#world.nowUs);
+  }
+
+  #take(event: LockEvent): void {
+    this.#world.trace?.(`${this.alias} event ${JSON.stringify(event)}`);
+    switch (event.type) {
+      case 'granted': {
+        const { name, session, key, token } = event;
+        const grant = { name, session, key, token };
+        const before = this.#lastGrant.get(name);
+        this.#lastGrant.set(name, grant);
+        this.grants.set(token, grant);
+        this.#options.onGranted(before, grant);
+        return;
+      }
+      case 'sessionOpened':
+        this.#ttls.set(event.session, event.ttlMs);
+        this.#heard(event.session);
+        return;
+      case 'sessionEnding':
+        this.heardAtUs.delete(event.session);
+        return;
+      case 'tookOver':
+        // A new leader counts a full TTL for everybody (rule S5).
+        for (const session of this.heardAtUs.keys()) this.#heard(session);
+        return;
+      default:
+        return;
+    }
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * Promise 4, strictly, where nothing stood in the way: a session of which its leader heard nothing is ended within
+ * TTL + 1 s. (The checker must allow for times without commits; here it is known that there was nothing to allow for.)
+ */
+import type { LockGroup } from '../nodes/lock-group.ts';
+import { US_PER_MS, type World } from '../world/world.ts';
+import type { FaultsSeen } from './faults-seen.ts';
+import type { Findings } from './findings.ts';
+
+const LATE_MS = 1_000;
+
+export class LateEnds {
+  readonly #world: World;
+  readonly #findings: Findings;
+  readonly #faultsSeen: FaultsSeen;
+  /** Slowest of the group's clocks. */
+  readonly #slowestRate: number;
+
+  constructor(world: World, findings: Findings, faultsSeen: FaultsSeen, slowestRate: number) {
+    this.#world = world;
+    this.#findings = findings;
+    this.#faultsSeen = faultsSeen;
+    this.#slowestRate = slowestRate;
+  }
+
+  look({ judge, part, alias }: LockGroup): void {
+    for (const [session, heardAtUs] of judge.heardAtUs) {
+      const ttlMs = judge.ttlOf(session) ?? 0;
+      const dueUs = heardAtUs + (ttlMs / this.#slowestRate + LATE_MS) * US_PER_MS;
+      if (this.#world.nowUs <= dueUs || !this.#faultsSeen.isClear([part], heardAtUs)) continue;
+      const silentMs = Math.round((this.#world.nowUs - heardAtUs) / US_PER_MS);
+      this.#findings.add(
+        'promise 4',
+        `${alias}: session ${session} was silent for ${silentMs} ms and is still alive; its TTL is ${ttlMs} ms`,
+      );
+    }
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * Locks and places in queues that nobody wants any more, of sessions that live: they would block the name for as long as
+ * the session lasts (rule A5, cases B02, B03, C10). Each must go within seconds once nothing stands in the way.
+ */
+import type { LockGroup } from '../nodes/lock-group.ts';
+import type { SidecarNode } from '../nodes/sidecar-node.ts';
+import { US_PER_MS, type World } from '../world/world.ts';
+import type { FaultsSeen } from './faults-seen.ts';
+import type { Findings } from './findings.ts';
+
+const ORPHANED_MS_MAX = 8_000;
+
+export class OrphanWatch {
+  readonly #world: World;
+  readonly #findings: Findings;
+  readonly #faultsSeen: FaultsSeen;
+  readonly #sinceUs = new Map<string, number>();
+
+  constructor(world: World, findings: Findings, faultsSeen: FaultsSeen) {
+    this.#world = world;
+    this.#findings = findings;
+    this.#faultsSeen = faultsSeen;
+  }
+
+  look(group: LockGroup, nodes: readonly SidecarNode[]): void {
+    const { alias, judge } = group;
+    for (const session of judge.state.sessions.values()) {
+      const node = nodes.find(({ store }) => store.envelopeOf(alias, session.id) !== undefined);
+      const envelope = node?.store.envelopeOf(alias, session.id);
+      if (node === undefined || envelope === undefined || session.ending !== null) continue;
+      for (const { token, lock, revoking } of session.holds.values()) {
+        const isKnown =
+          revoking !== null ||
+          node.store.grant(alias, envelope, token) !== undefined ||
+          node.http.isWaitedFor(`${alias}/${lock.name}`, envelope);
+        this.#note(`the lock ${alias}/${lock.name} with token ${token}`, isKnown, group, node);
+      }
+      for (const { lock, record } of session.waits) {
+        const isKnown = node.http.isWaitedFor(`${alias}/${lock.name}`, envelope);
+        this.#note(`the wait ${record.request.key} for ${alias}/${lock.name}`, isKnown, group, node);
+      }
+    }
+    this.#forgetOld();
+  }
+
+  #note(what: string, isKnown: boolean, group: LockGroup, node: SidecarNode): void {
+    const { nowUs } = this.#world;
+    if (isKnown) {
+      this.#sinceUs.delete(what);
+      return;
+    }
+    const sinceUs = this.#sinceUs.get(what) ?? nowUs;
+    this.#sinceUs.set(what, sinceUs);
+    if (nowUs - sinceUs <= ORPHANED_MS_MAX * US_PER_MS) return;
+    const parts = [node.part, node.linkPart(group.alias), group.part];
+    if (!this.#faultsSeen.isClear(parts, sinceUs)) this.#sinceUs.set(what, nowUs);
+    else this.#findings.add('rule A5', `nobody wants ${what} any more, since ${sinceUs / US_PER_MS}`);
+  }
+
+  /** What is gone is not looked at again. */
+  #forgetOld(): void {
+    const oldestUs = this.#world.nowUs - 100 * ORPHANED_MS_MAX * US_PER_MS;
+    for (const [what, sinceUs] of this.#sinceUs) if (sinceUs < oldestUs) this.#sinceUs.delete(what);
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * Rule A3: an application that gives no sign of life costs one TTL, not two: by then its sidecar has given its locks back.
+ * And nothing is renewed for an application that must show itself by a stream and has not.
+ */
+import type { SessionId } from '../../../src/api/entry.ts';
+import type { Signs } from '../nodes/local-http.ts';
+import type { LockGroup } from '../nodes/lock-group.ts';
+import type { SidecarNode } from '../nodes/sidecar-node.ts';
+import { US_PER_MS, type World } from '../world/world.ts';
+import type { FaultsSeen } from './faults-seen.ts';
+import type { Findings } from './findings.ts';
+
+/** For the close to travel and be committed, and for clocks that run at other rates. */
+const LATE_MS = 1_500;
+
+export class SilenceWatch {
+  readonly #world: World;
+  readonly #findings: Findings;
+  readonly #faultsSeen: FaultsSeen;
+
+  constructor(world: World, findings: Findings, faultsSeen: FaultsSeen) {
+    this.#world = world;
+    this.#findings = findings;
+    this.#faultsSeen = faultsSeen;
+  }
+
+  look(node: SidecarNode, groups: readonly LockGroup[]): void {
+    for (const [id, signs] of node.http.signs) {
+      const envelope = node.store.envelopes.get(id);
+      if (envelope === undefined) continue;
+      const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
+      const boundUs = (envelope.ttlMs * 1.01 + LATE_MS) * US_PER_MS;
+      if (this.#world.nowUs <= sinceUs + boundUs) continue;
+      const isLeft = groups.filter((group) => this.#isHeldUp(node, group, id, sinceUs)).length > 0;
+      if (!isLeft) node.http.signs.delete(id);
+    }
+  }
+
+  /** Why a session must not be renewed by this sidecar now; null: it may. */
+  renewalProblem(node: SidecarNode, alias: string, session: SessionId): string | null {
+    const id = node.store.envelopeOf(alias, session);
+    const envelope = id === undefined ? undefined : node.store.envelopes.get(id);
+    if (id === undefined || envelope === undefined) return null;
+    const signs = node.http.signsOf(id);
+    const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
+    const boundUs = (envelope.ttlMs * 1.01 + LATE_MS) * US_PER_MS;
+    return this.#world.nowUs > sinceUs + boundUs && this.#faultsSeen.isClear([node.part], sinceUs)
+      ? `its application has been silent since ${sinceUs / US_PER_MS}`
+      : null;
+  }
+
+  /** Whether locks are still held or waited for in this group; a finding if nothing explains it. */
+  #isHeldUp(node: SidecarNode, group: LockGroup, id: string, sinceUs: number): boolean {
+    const session = node.store.groupSession(group.alias, id);
+    const state = session === undefined ? undefined : group.judge.state.sessions.get(session);
+    if (state === undefined || state.holds.size + state.waits.size === 0) return false;
+    const parts = [node.part, node.linkPart(group.alias), group.part];
+    if (!this.#faultsSeen.isClear(parts, sinceUs)) return true;
+    const silentMs = Math.round((this.#world.nowUs - sinceUs) / US_PER_MS);
+    const message = `${group.alias}: the application of session ${session} was silent for ${silentMs} ms; it still has ${state.holds.size} locks and ${state.waits.size} waits`;
+    this.#findings.add('rule A3', message);
+    return true;
+  }
+}
+
+function silentSinceUs(keepalive: 'app' | 'stream' | 'both', signs: Signs, nowUs: number): number {
+  const calls = signs.openCalls > 0 ? nowUs : signs.lastUs;
+  const stream = signs.isStreamOpen ? nowUs : signs.streamMissingSinceUs;
+  switch (keepalive) {
+    case 'app':
+      return calls;
+    case 'stream':
+      return stream;
+    case 'both':
+      return Math.min(calls, stream);
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * One grant as its application sees it: until when it believes in it, and what it puts on record about that. The record is
+ * what the checker compares with the group's history (promise 5).
+ */
+import type { SessionId } from '../../../src/api/entry.ts';
+import type { GroupJudge } from '../judge/group-judge.ts';
+import type { Machine } from '../world/machine.ts';
+import type { World } from '../world/world.ts';
+
+export interface AppGrantOptions {
+  readonly judge: GroupJudge;
+  readonly lineage: string;
+  readonly machine: Machine;
+  /** With its alias, as the API names it. */
+  readonly fullName: string;
+  readonly name: string;
+  readonly sessionId: string;
+  readonly session: SessionId;
+  readonly token: number;
+  readonly key: string;
+}
+
+export class AppGrant {
+  readonly options: AppGrantOptions;
+  readonly #world: World;
+  #state: 'believed' | 'gaveUp' | 'lost' = 'believed';
+  #deadlineMs: number;
+  #believedFromMs: number;
+  /** A worker works under it. */
+  isWorkedOn = false;
+
+  /** `deadlineMs`: on the machine's monotonic clock, as the answer said. */
+  constructor(world: World, options: AppGrantOptions, deadlineMs: number) {
+    this.#world = world;
+    this.options = options;
+    this.#deadlineMs = deadlineMs;
+    this.#believedFromMs = world.nowMs;
+    const { judge, key } = options;
+    judge.client({ type: 'grantReported', ...this.#subject, key, at: world.nowMs });
+  }
+
+  get token(): number {
+    return this.options.token;
+  }
+
+  /** Neither given up nor told lost, and the deadline told last has not passed. */
+  get isBelieved(): boolean {
+    return this.#state === 'believed' && this.options.machine.monotonicMs() < this.#deadlineMs;
+  }
+
+  get isOver(): boolean {
+    return this.#state !== 'believed';
+  }
+
+  /** An answer told a new deadline. */
+  told(deadlineMs: number): void {
+    if (this.#state !== 'believed') return;
+    this.#noteBelief();
+    this.#deadlineMs = Math.max(deadlineMs, this.#deadlineMs);
+  }
+
+  /** Release, DELETE and the end of the stream give up every deadline told before. */
+  giveUp(): void {
+    if (this.#state !== 'believed') return;
+    this.#noteBelief();
+    this.#state = 'gaveUp';
+    this.options.judge.client({ type: 'gaveUp', ...this.#subject, at: this.#world.nowMs });
+  }
+
+  /** Told on the stream: each time counts, since it must be told once. */
+  toldLost(): void {
+    if (this.#state === 'believed') this.#noteBelief();
+    this.#state = 'lost';
+    this.options.judge.client({ type: 'lost', ...this.#subject, at: this.#world.nowMs });
+  }
+
+  /** Found out by asking. */
+  foundLost(): void {
+    if (this.#state === 'believed') this.toldLost();
+  }
+
+  /** Its application is dead and believes nothing any more. */
+  died(): void {
+    if (this.#state === 'believed') this.#noteBelief();
+    this.#state = 'gaveUp';
+  }
+
+  /** The machine is about to sleep: its monotonic clock will not count the time (rule A2). */
+  beforeSleep(): void {
+    if (this.#state !== 'believed') return;
+    this.#noteBelief();
+    this.#deadlineMs = Math.min(this.#deadlineMs, this.options.machine.monotonicMs());
+  }
+
+  #noteBelief(): void {
+    const { machine, judge } = this.options;
+    const from = this.#believedFromMs;
+    const to = Math.min(this.#world.nowMs, machine.usAt(this.#deadlineMs) / 1_000);
+    if (to >= from) judge.client({ type: 'heldInterval', ...this.#subject, from, to });
+    this.#believedFromMs = this.#world.nowMs;
+  }
+
+  get #subject() {
+    const { lineage, session, name, token } = this.options;
+    return { lineage, session, name, token };
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * An application: sessions, locks, and a resource it writes to under them. Well-meaning but careless, as applications are:
+ * it hangs up, forgets, releases twice, falls silent, and writes without a look at the clock after it was frozen.
+ */
+import type { OpenOptions } from '../../../src/sidecar/service.ts';
+import type { Random } from '../../support/random.ts';
+import type { Findings } from '../judge/findings.ts';
+import type { Habits, Plan } from '../plan.ts';
+import type { Life, VirtualProcess } from '../world/process.ts';
+import type { AppGrant } from './app-grant.ts';
+import { AppSession } from './app-session.ts';
+import type { FencedResource } from './fenced-resource.ts';
+import type { Call, CallOptions, LocalHttp } from './local-http.ts';
+import type { LockGroup } from './lock-group.ts';
+import type { SidecarNode } from './sidecar-node.ts';
+import { Worker } from './worker.ts';
+
+/** Calls that need no network are answered at once. */
+export const LOCAL_MS_MAX = 100;
+/** A close goes on by itself when the group does not confirm it soon. */
+const CLOSE_MS_MAX = 5_200;
+
+export interface ApplicationOptions {
+  readonly process: VirtualProcess;
+  readonly sidecar: SidecarNode;
+  readonly groups: ReadonlyMap<string, LockGroup>;
+  readonly resource: FencedResource;
+  readonly findings: Findings;
+  readonly plan: Plan;
+  readonly random: Random;
+}
+
+export class Application {
+  readonly options: ApplicationOptions;
+  readonly process: VirtualProcess;
+  readonly life: Life;
+  readonly random: Random;
+  readonly sessions = new Set<AppSession>();
+  readonly grants = new Map<number, AppGrant>();
+  /** Lost before their answers arrived. */
+  readonly #lostUnseen = new Set<number>();
+  #busy = 0;
+  isLeaving = false;
+  lastRequest = 0;
+
+  /** Starts its process. */
+  constructor(options: ApplicationOptions) {
+    this.options = options;
+    this.process = options.process;
+    this.random = options.random;
+    this.life = options.process.start();
+    for (let i = 0; i < options.plan.workersPerApplication; i++) this.alongside(() => new Worker(this).work());
+  }
+
+  get habits(): Habits {
+    return this.options.plan.habits;
+  }
+
+  get http(): LocalHttp {
+    return this.options.sidecar.http;
+  }
+
+  get part(): string {
+    return this.process.name;
+  }
+
+  /** All workers have stopped, as they do when it leaves. */
+  get isIdle(): boolean {
+    return this.#busy === 0;
+  }
+
+  /** Runs something that must be over before the application counts as idle. */
+  alongside(work: () => Promise<void>): void {
+    this.#busy++;
+    void work().then(() => this.#busy--);
+  }
+
+  call<T>(options: CallOptions<T>): Call<T> {
+    return this.http.call(this.life, options);
+  }
+
+  /** A session to lock in; null when none could be opened. */
+  async usableSession(): Promise<AppSession | null> {
+    for (const session of this.sessions) if (session.isUsable && this.random.chance(0.9)) return session;
+    const wanted = this.#newSession();
+    const { outcome } = this.call({
+      what: 'open',
+      boundMs: LOCAL_MS_MAX,
+      run: (service) => service.openSession(wanted),
+    });
+    const answer = await outcome;
+    if (answer.kind !== 'done') return null;
+    const { sessionId, ttlMs } = answer.value;
+    const session = new AppSession(this, { id: sessionId, keepalive: wanted.keepalive, ttlMs });
+    this.sessions.add(session);
+    return session;
+  }
+
+  sessionEnded(session: AppSession): void {
+    this.sessions.delete(session);
+  }
+
+  grantOf(fullName: string, token: number): AppGrant | undefined {
+    const grant = this.grants.get(token);
+    if (grant?.options.fullName === fullName) return grant;
+    this.#lostUnseen.add(token);
+    return undefined;
+  }
+
+  /** The answer to its acquire has arrived. */
+  arrived(grant: AppGrant): void {
+    this.grants.set(grant.token, grant);
+    if (this.#lostUnseen.delete(grant.token)) grant.toldLost();
+  }
+
+  /** Deletes one of its sessions, with all that is held in it. */
+  async closeSession(): Promise<void> {
+    const session = [...this.sessions].find(({ isUsable }) => isUsable);
+    if (session === undefined) return;
+    for (const grant of session.grants) grant.giveUp();
+    session.end();
+    const { outcome } = this.call({
+      what: 'close of a session',
+      session: session.id,
+      boundMs: CLOSE_MS_MAX,
+      run: (service) => service.closeSession(session.id),
+    });
+    await outcome;
+  }
+
+  /** Deletes all its sessions. */
+  async leave(): Promise<void> {
+    while ([...this.sessions].some(({ isUsable }) => isUsable)) await this.closeSession();
+  }
+
+  /** Kill -9: connections close, beliefs end. */
+  die(): void {
+    for (const grant of this.grants.values()) grant.died();
+    const { life } = this;
+    this.process.kill();
+    this.http.applicationDied(life);
+  }
+
+  #newSession(): OpenOptions {
+    const { random, habits } = this;
+    return {
+      client: this.process.name,
+      keepalive: random.pick(habits.keepalives),
+      ...(random.chance(0.3) ? { ttlMs: random.pick([5_000, 6_000, 10_000, 20_000]) } : {}),
+      ...(random.chance(0.1) ? { maxHoldMs: random.pick([1_000, 8_000]) } : {}),
+    };
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * Working under a lock: writes to the resource, looks whether it is still held, renews, and gives the lock back in one of
+ * the ways in which applications do.
+ */
+import type { AppGrant } from './app-grant.ts';
+import type { AppSession } from './app-session.ts';
+import { type Application, LOCAL_MS_MAX } from './application.ts';
+
+const RELEASE_MS_MAX = 5_000;
+const READ_MS_MAX = 5_000;
+const SLACK_MS = 200;
+/** Longest time between two looks at the lock: a loss must be found out within TTL + 1 s. */
+const LOOK_MS_MAX = 1_500;
+
+export class Holding {
+  readonly #app: Application;
+  readonly #grant: AppGrant;
+  /** Null: the lock has a session of its own, which only renewing keeps. */
+  readonly #session: AppSession | null;
+
+  constructor(app: Application, grant: AppGrant, session: AppSession | null) {
+    this.#app = app;
+    this.#grant = grant;
+    this.#session = session;
+    session?.grants.add(grant);
+  }
+
+  async work(): Promise<void> {
+    if (this.#grant.isWorkedOn) return;
+    this.#grant.isWorkedOn = true;
+    const { random, life, habits, options } = this.#app;
+    const { fullName, token } = this.#grant.options;
+    const forMs = habits.holdMs * 2 * (random.int(1_000) / 1_000) * (random.chance(habits.neverReleases) ? 50 : 1);
+    const endMs = this.#app.process.machine.monotonicMs() + forMs;
+    while (!this.#grant.isOver) {
+      const leftMs = endMs - this.#app.process.machine.monotonicMs();
+      if (leftMs <= 0 || (this.#app.isLeaving && random.chance(0.5))) break;
+      if (this.#grant.isBelieved) this.#write();
+      await life.sleep(Math.min(leftMs, LOOK_MS_MAX));
+      // It was frozen just now, for all it knows, and does not look before it writes: the fence has to (case E24).
+      if (random.chance(0.3)) options.resource.write(fullName, token);
+      await this.#look();
+    }
+    await this.#giveBack();
+    this.#session?.grants.delete(this.#grant);
+    this.#app.grants.delete(token);
+  }
+
+  #write(): void {
+    const { random, options } = this.#app;
+    const { resource } = options;
+    const { fullName, token } = this.#grant.options;
+    if (resource.write(fullName, token) || random.chance(0.5)) return;
+    void this.#app.call({
+      what: 'stale report',
+      boundMs: READ_MS_MAX + SLACK_MS,
+      run: (service) => service.reportStale(fullName, { token, resource: 'simulated' }),
+    });
+  }
+
+  async #look(): Promise<void> {
+    const { fullName, sessionId, token } = this.#grant.options;
+    const renews = this.#session === null || (!this.#session.isSilent && this.#app.random.chance(0.1));
+    if (renews) {
+      const { outcome } = this.#app.call({
+        what: 'renew',
+        session: sessionId,
+        boundMs: READ_MS_MAX + SLACK_MS,
+        run: (service) => service.renew(fullName, { sessionId, token }),
+      });
+      const answer = await outcome;
+      if (answer.kind === 'done') this.#grant.told(Number(answer.value.deadlineMonotonicNs) / 1e6);
+    }
+    const { outcome } = this.#app.call({
+      what: 'held',
+      boundMs: LOCAL_MS_MAX,
+      run: (service) => service.held(fullName, token),
+    });
+    const answer = await outcome;
+    if (answer.kind !== 'done') return;
+    const { held, deadlineMonotonicNs } = answer.value;
+    if (held) this.#grant.told(Number(deadlineMonotonicNs) / 1e6);
+    // With a stream it is told; a moment's doubt, as after a sleep of the machine, may pass (rule A2).
+    else if (this.#session?.hasStream !== true) this.#grant.foundLost();
+  }
+
+  async #giveBack(): Promise<void> {
+    const { random, habits } = this.#app;
+    const isLost = this.#grant.isOver;
+    this.#grant.giveUp();
+    if (isLost && random.chance(0.5)) return;
+    if (this.#session?.isSilent === true) return;
+    const first = await this.#release(random.chance(habits.hangsUp));
+    if (!random.chance(habits.wrongRelease)) return;
+    const second = await this.#release(false);
+    if (first !== 'done' || second !== 'done') return;
+    const { fullName, token } = this.#grant.options;
+    this.#app.options.findings.add('rule C7', `token ${token} of ${fullName} was released twice`);
+  }
+
+  /** `done`: it was released by this very call. */
+  async #release(hangsUp: boolean): Promise<'done' | 'already' | 'other'> {
+    const { fullName, sessionId, token } = this.#grant.options;
+    const call = this.#app.call({
+      what: `release of ${fullName}`,
+      session: sessionId,
+      boundMs: RELEASE_MS_MAX + READ_MS_MAX + SLACK_MS,
+      run: (service) => service.release(fullName, { sessionId, token }),
+    });
+    if (hangsUp) void this.#app.life.sleep(this.#app.random.int(10)).then(() => call.hangUp());
+    const answer = await call.outcome;
+    if (answer.kind !== 'done') return 'other';
+    return answer.value.already ? 'already' : 'done';
+  }
+}

@@ -1,0 +1,248 @@
+/**
+ * What one thread of an application does, over and over: take a lock, work under it, give it back; and now and then
+ * something else.
+ */
+import type { Granted } from '../../../src/sidecar/service.ts';
+import type { Habits } from '../plan.ts';
+import { AppGrant } from './app-grant.ts';
+import type { AppSession } from './app-session.ts';
+import type { Application } from './application.ts';
+import { Holding } from './holding.ts';
+import type { Outcome } from './local-http.ts';
+import type { LockGroup } from './lock-group.ts';
+
+/** The group's answer to a new acquire is waited for so long (rule S11), a refusal after a wait asks who holds. */
+const ANSWER_MS_MIN = 2_000;
+const ANSWER_MS_MAX = 5_000;
+const READ_MS_MAX = 5_000;
+const WAIT_GRACE_MS = 1_000;
+const SLACK_MS = 200;
+/** Repeats of one `request` until it is given up. */
+const REPEATS_MAX = 4;
+
+/** Where an acquire is to happen; `session` null: in a session of its own. */
+interface Target {
+  readonly group: LockGroup;
+  readonly name: string;
+  readonly fullName: string;
+  readonly session: AppSession | null;
+  readonly waitMs: number;
+  readonly request: string | undefined;
+}
+
+/** The longest an acquire may take: its wait and the bounds above. */
+function acquireBoundMs(waitMs: number): number {
+  const answerMs = Math.min(Math.max(waitMs, ANSWER_MS_MIN), ANSWER_MS_MAX);
+  return Math.max(waitMs + WAIT_GRACE_MS, answerMs) + READ_MS_MAX + SLACK_MS;
+}
+
+export class Worker {
+  readonly #app: Application;
+
+  constructor(app: Application) {
+    this.#app = app;
+  }
+
+  get #habits(): Habits {
+    return this.#app.habits;
+  }
+
+  /** Until the application leaves. */
+  async work(): Promise<void> {
+    const { random, life } = this.#app;
+    while (!this.#app.isLeaving) {
+      await life.sleep(this.#habits.thinkMs * 2 * (random.int(1_000) / 1_000));
+      if (this.#app.isLeaving) return;
+      if (random.chance(this.#habits.reads)) await this.#read();
+      else if (random.chance(this.#habits.wrongRelease)) await this.#releaseWrong();
+      else await this.#lock();
+      if (random.chance(this.#habits.fallsSilent)) this.#fallSilent();
+      if (random.chance(this.#habits.closesStream)) this.#closeStream();
+      if (random.chance(this.#habits.closesSession)) await this.#app.closeSession();
+    }
+  }
+
+  async #lock(): Promise<void> {
+    const { random } = this.#app;
+    const isSingle = random.chance(this.#habits.oneLock);
+    const session = isSingle ? null : await this.#app.usableSession();
+    if (session === null && !isSingle) return;
+    const target = this.#target(session);
+    const granted = await this.#acquire(target);
+    if (granted !== null) await new Holding(this.#app, granted, target.session).work();
+  }
+
+  #target(session: AppSession | null): Target {
+    const { random, options } = this.#app;
+    const { plan, groups } = options;
+    const alias = random.pick(plan.aliases);
+    const name = `job-${random.int(plan.names)}`;
+    const request = session !== null && random.chance(this.#habits.withRequest) ? `r-${++this.#app.lastRequest}` : undefined;
+    return {
+      group: groups.get(alias) as LockGroup,
+      name,
+      fullName: `${alias}/${name}`,
+      session,
+      waitMs: random.pick(this.#habits.waitMs),
+      request,
+    };
+  }
+
+  /** One acquire, with its repeats; null: nothing came of it. */
+  async #acquire(target: Target): Promise<AppGrant | null> {
+    const { random, life } = this.#app;
+    for (let i = 0; i < REPEATS_MAX; i++) {
+      if (target.request !== undefined && random.chance(this.#habits.repeatsRequest)) this.#repeatBeside(target);
+      const outcome = await this.#acquireOnce(target);
+      if (outcome.kind === 'done') return outcome.value;
+      const isRetryable = outcome.kind === 'broken' || (outcome.kind === 'refused' && outcome.error.code === 'UNAVAILABLE');
+      if (outcome.kind === 'refused') this.#learn(target, outcome.error.code);
+      if (!isRetryable || target.request === undefined || target.session?.isUsable !== true) return null;
+      await life.sleep(random.between(50, 2_000));
+    }
+    return null;
+  }
+
+  /** The same request by another thread; whichever hears of the grant first works under it. */
+  #repeatBeside(target: Target): void {
+    this.#app.alongside(async () => {
+      const outcome = await this.#acquireOnce(target);
+      if (outcome.kind === 'done') await new Holding(this.#app, outcome.value, target.session).work();
+    });
+  }
+
+  async #acquireOnce(target: Target): Promise<Outcome<AppGrant>> {
+    const { random, life } = this.#app;
+    const { fullName, session, waitMs, request } = target;
+    let seen: { readonly key: string; readonly groupSession: number } | null = null;
+    const call = this.#app.call({
+      what: `acquire of ${fullName} with wait ${waitMs}`,
+      boundMs: acquireBoundMs(waitMs),
+      waitsFor: fullName,
+      ...(session === null ? {} : { session: session.id }),
+      run: (service, hangUp) =>
+        service.acquire(fullName, {
+          mode: 'exclusive',
+          permits: 1,
+          reentrant: false,
+          waitMs,
+          purpose: 'simulated',
+          hangUp,
+          client: this.#app.process.name,
+          ...(session === null ? {} : { sessionId: session.id }),
+          ...(request === undefined ? {} : { request }),
+        }),
+      onServed: (outcome) => {
+        if (outcome.kind === 'done') seen = this.#onDisk(target, outcome.value);
+        else if (outcome.kind === 'refused') this.#checkRepeat(target, outcome.error.code);
+      },
+    });
+    if (random.chance(this.#habits.hangsUp)) {
+      const afterMs = random.chance(0.5) ? random.int(20) : random.int(Math.max(1, waitMs));
+      void life.sleep(afterMs).then(() => call.hangUp());
+    }
+    const outcome = await call.outcome;
+    if (outcome.kind !== 'done') return outcome;
+    return { kind: 'done', value: this.#granted(target, outcome.value, seen) };
+  }
+
+  /** Rule A4: what the application is told is in the sidecar's state file by then. */
+  #onDisk({ group, fullName }: Target, { sessionId, token }: Granted) {
+    const { store } = this.#app.options.sidecar;
+    const record = store.grant(group.alias, sessionId, token);
+    const groupSession = store.groupSession(group.alias, sessionId);
+    if (record !== undefined && groupSession !== undefined) return { key: record.key, groupSession };
+    this.#app.options.findings.add('rule A4', `token ${token} of ${fullName} is told before it is in the state file`);
+    return null;
+  }
+
+  /** Rule C4: a `request` whose grant the sidecar still keeps must not be refused as held, least of all by itself. */
+  #checkRepeat({ group, name, fullName, session, request }: Target, code: string): void {
+    if (request === undefined || session === null || (code !== 'HELD' && code !== 'WAIT_TIMEOUT')) return;
+    const { sidecar, findings } = this.#app.options;
+    const own = sidecar.store
+      .grantsOf(session.id)
+      .find((grant) => grant.alias === group.alias && grant.name === name && grant.request === request);
+    if (own === undefined) return;
+    findings.add('rule C4', `${request} of ${fullName} is refused ${code}, though it was granted token ${own.token}`);
+  }
+
+  #granted(
+    { group, name, fullName }: Target,
+    granted: Granted,
+    seen: { readonly key: string; readonly groupSession: number } | null,
+  ): AppGrant {
+    const { sessionId, token, deadlineMonotonicNs } = granted;
+    const known = this.#app.grants.get(token);
+    const deadlineMs = Number(deadlineMonotonicNs) / 1e6;
+    if (known !== undefined) {
+      known.told(deadlineMs);
+      return known;
+    }
+    const { world, machine } = this.#app.process;
+    const options = {
+      judge: group.judge,
+      lineage: group.store.lineage,
+      machine,
+      fullName,
+      name,
+      sessionId,
+      session: seen?.groupSession ?? 0,
+      token,
+      key: seen?.key ?? '',
+    };
+    const grant = new AppGrant(world, options, deadlineMs);
+    this.#app.arrived(grant);
+    return grant;
+  }
+
+  #learn({ session }: Target, code: string): void {
+    if (code === 'SESSION_EXPIRED' && session !== null && !session.hasStream) session.end();
+  }
+
+  async #read(): Promise<void> {
+    const { random, options } = this.#app;
+    const alias = random.pick(options.plan.aliases);
+    const call = random.chance(0.5)
+      ? this.#app.call({
+          what: 'get',
+          boundMs: READ_MS_MAX + SLACK_MS,
+          run: (service) => service.getLock(`${alias}/job-${random.int(options.plan.names)}`),
+        })
+      : this.#app.call({
+          what: 'list',
+          boundMs: READ_MS_MAX * options.plan.aliases.length + SLACK_MS,
+          run: (service) => service.listLocks({ prefix: '', limit: random.between(1, 5) }),
+        });
+    await call.outcome;
+  }
+
+  /** A token that is not this session's, or not any more: nothing may come of it. */
+  async #releaseWrong(): Promise<void> {
+    const { random, options } = this.#app;
+    const session = await this.#app.usableSession();
+    if (session === null) return;
+    const fullName = `${random.pick(options.plan.aliases)}/job-${random.int(options.plan.names)}`;
+    const tokens = [...this.#app.grants.values()].map(({ token }) => token - 1);
+    const token = tokens.length === 0 ? 7 : random.pick(tokens);
+    const { outcome } = this.#app.call({
+      what: 'release of a wrong token',
+      session: session.id,
+      boundMs: READ_MS_MAX + SLACK_MS,
+      run: (service) => service.release(fullName, { sessionId: session.id, token }),
+    });
+    await outcome;
+  }
+
+  #fallSilent(): void {
+    const { random } = this.#app;
+    const session = [...this.#app.sessions][0];
+    session?.fallSilent({ keepsStream: session.keepalive === 'both' && random.chance(0.5) });
+  }
+
+  #closeStream(): void {
+    for (const session of this.#app.sessions) {
+      if (session.hasStream) return session.closeStream();
+    }
+  }
+}

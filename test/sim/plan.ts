@@ -1,0 +1,170 @@
+/**
+ * What a seed chooses before its run begins: how many of everything, how slow, which faults and how often (a swarm: each run
+ * leaves most of them out, so that those it has can have their way). All of it follows from the seed.
+ */
+import type { NamespaceConfig } from '../../src/api/config.ts';
+import type { Random } from '../support/random.ts';
+import type { World } from './world/world.ts';
+
+export const FAULT_KINDS = [
+  'serverCrash',
+  'serverStop',
+  'serverPause',
+  'serverUsurped',
+  'logOutage',
+  'logSlow',
+  'logDepose',
+  'linkCut',
+  'linkCutSilently',
+  'linkStall',
+  'sidecarCrash',
+  'sidecarPause',
+  'machineSleep',
+  'appFreeze',
+  'appCrash',
+  'wallStep',
+  'configChange',
+  'namespaceRemoved',
+  'breakLock',
+  'quarantine',
+] as const;
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+/** How applications behave; each a chance from 0 to 1 unless said otherwise. */
+export interface Habits {
+  /** Mean pause between two things a worker does, ms. */
+  readonly thinkMs: number;
+  /** Mean time a lock is kept, ms. */
+  readonly holdMs: number;
+  readonly waitMs: readonly number[];
+  readonly keepalives: readonly ('app' | 'stream' | 'both')[];
+  readonly oneLock: number;
+  readonly withRequest: number;
+  readonly repeatsRequest: number;
+  readonly hangsUp: number;
+  readonly wrongRelease: number;
+  readonly closesSession: number;
+  readonly closesStream: number;
+  readonly fallsSilent: number;
+  readonly neverReleases: number;
+  readonly reads: number;
+  /** Keepalives are sent every TTL times this. */
+  readonly keepaliveShare: number;
+}
+
+export interface Plan {
+  readonly aliases: readonly string[];
+  /** Server and sidecar in one process, as in `leasehold dev`. */
+  readonly isOneProcess: boolean;
+  readonly sidecars: number;
+  readonly applicationsPerSidecar: number;
+  readonly workersPerApplication: number;
+  /** Names below each alias. */
+  readonly names: number;
+  readonly config: NamespaceConfig;
+  readonly hasJitter: boolean;
+  /** Largest difference of a clock's rate from 1. */
+  readonly rateSpread: number;
+  readonly networkDelayMs: { readonly from: number; readonly to: number };
+  readonly localDelayMs: number;
+  readonly logLatencyMs: { readonly from: number; readonly to: number };
+  readonly unknownOutcomes: number;
+  readonly snapshotDueBytes: number | undefined;
+  /** Mean time between two faults of a kind, ms. */
+  readonly faults: ReadonlyMap<FaultKind, number>;
+  readonly habits: Habits;
+}
+
+const FAULT_SHARE = 0.3;
+
+export function makePlan(world: World): Plan {
+  const random = world.random('plan');
+  const isOneProcess = random.chance(0.2);
+  return {
+    aliases: random.chance(0.2) ? ['blue', 'green'] : ['blue'],
+    isOneProcess,
+    sidecars: isOneProcess ? 1 : random.pick([1, 2, 2, 3, 3, 4, 5]),
+    applicationsPerSidecar: isOneProcess ? random.between(2, 5) : random.between(1, 3),
+    workersPerApplication: random.between(1, 2),
+    names: random.between(1, 4),
+    config: makeConfig(random),
+    hasJitter: random.chance(0.7),
+    rateSpread: random.pick([0, 0.001, 0.005, 0.01]),
+    networkDelayMs: random.pick([
+      { from: 0, to: 0 },
+      { from: 0.1, to: 3 },
+      { from: 1, to: 80 },
+    ]),
+    localDelayMs: random.pick([0, 0.5, 3]),
+    logLatencyMs: random.pick([
+      { from: 0, to: 1 },
+      { from: 0.5, to: 6 },
+      { from: 2, to: 60 },
+    ]),
+    unknownOutcomes: random.pick([0, 0, 0.01, 0.1]),
+    snapshotDueBytes: random.chance(0.4) ? random.pick([2_000, 20_000, 100_000]) : undefined,
+    faults: makeFaults(random, isOneProcess),
+    habits: makeHabits(random),
+  };
+}
+
+function makeFaults(random: Random, isOneProcess: boolean): ReadonlyMap<FaultKind, number> {
+  const faults = new Map<FaultKind, number>();
+  for (const kind of FAULT_KINDS) {
+    if (random.chance(FAULT_SHARE)) faults.set(kind, random.pick([8_000, 30_000, 120_000, 400_000]));
+  }
+  // A machine that sleeps while its wall clock is set looks as if it had not slept: nobody can tell (rule A2).
+  if (faults.has('machineSleep')) faults.delete('wallStep');
+  if (isOneProcess) {
+    const apart: readonly FaultKind[] = ['serverUsurped', 'linkCut', 'linkCutSilently', 'linkStall', 'sidecarCrash', 'sidecarPause'];
+    for (const kind of apart) faults.delete(kind);
+  }
+  return faults;
+}
+
+function makeHabits(random: Random): Habits {
+  const chance = (usual: number): number => (random.chance(0.3) ? 0 : usual * random.pick([0.3, 1, 3]));
+  return {
+    thinkMs: random.pick([50, 500, 3_000]),
+    holdMs: random.pick([20, 400, 4_000, 20_000]),
+    waitMs: random.pick([[0], [0, 100, 5_000], [1_000, 20_000], [0, 1, 30_000, 120_000]]),
+    keepalives: random.pick([['app'], ['stream'], ['both'], ['app', 'stream', 'both']] as const),
+    oneLock: chance(0.2),
+    withRequest: chance(0.25),
+    repeatsRequest: chance(0.3),
+    hangsUp: chance(0.1),
+    wrongRelease: chance(0.1),
+    closesSession: chance(0.05),
+    closesStream: chance(0.03),
+    fallsSilent: chance(0.03),
+    neverReleases: chance(0.05),
+    reads: chance(0.1),
+    keepaliveShare: random.pick([0.1, 0.2, 0.4, 0.7]),
+  };
+}
+
+/** Limits: mostly ample, sometimes tiny, each on its own. */
+export function makeConfig(random: Random): NamespaceConfig {
+  const limit = (tiny: readonly number[], ample: number): number => (random.chance(0.15) ? random.pick(tiny) : ample);
+  return {
+    namespace: 'simulated',
+    name: 'locks',
+    safetyClass: 'Efficiency',
+    ttlMs: random.pick([5_000, 8_000, 15_000, 20_000]),
+    ttlMsMin: 5_000,
+    ttlMsMax: 60_000,
+    lockDelayMs: random.pick([0, 0, 1_000, 5_000]),
+    maxHoldMs: limit([1_000, 10_000], 86_400_000),
+    modes: ['exclusive'],
+    maxWaitersPerName: limit([1, 2], 500),
+    maxWaitMs: limit([2_000], 600_000),
+    sessions: limit([2, 4], 5_000),
+    heldLocks: limit([1, 2], 200_000),
+    waiters: limit([1, 3], 50_000),
+    operationsPerSecond: limit([5, 20], 5_000),
+    locksPerClient: limit([1, 2], 1_000),
+    operationsPerSecondPerClient: limit([2, 10], 200),
+    semaphores: [],
+    consumers: null,
+  };
+}

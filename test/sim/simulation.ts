@@ -1,0 +1,155 @@
+/**
+ * One run from its seed: start, some hours of traffic and faults, then quiet, then everybody leaves, then nothing may be left.
+ */
+import { MemoryLog } from '../../src/log/memory-log.ts';
+import { history } from '../../src/server/recovery.ts';
+import { Cluster } from './cluster.ts';
+import { FaultInjector } from './faults/injector.ts';
+import type { Finding } from './judge/findings.ts';
+import type { LockGroup } from './nodes/lock-group.ts';
+import { makePlan, type Plan } from './plan.ts';
+import { type TraceLine, World } from './world/world.ts';
+
+export interface RunOptions {
+  readonly seed: number;
+  /** Length of the part with faults, in hours of virtual time. */
+  readonly hours: number;
+  readonly onTrace?: TraceLine;
+  /** Changes to what the seed chose, for planted bugs. */
+  readonly changePlan?: (plan: Plan) => Plan;
+}
+
+export interface RunReport {
+  readonly seed: number;
+  readonly hash: string;
+  readonly findings: readonly Finding[];
+  readonly plan: Plan;
+  readonly virtualMs: number;
+  readonly steps: number;
+  readonly entries: number;
+  readonly grants: number;
+  readonly sessions: number;
+  readonly takeOvers: number;
+  readonly calls: number;
+  readonly writes: number;
+  readonly staleWrites: number;
+  /** How often each kind of fault struck. */
+  readonly faults: ReadonlyMap<string, number>;
+}
+
+/** Faults are over; what they left behind has this long to settle, ms. */
+const QUIET_MS = 90_000;
+/** The longest wait of an acquire, with its bounds. */
+const LEAVING_MS_MAX = 140_000;
+/** Sessions whose applications are gone end within this: the longest TTL twice, and the lock-delay. */
+const GONE_MS = 2 * 20_000 + 5_000 + 5_000;
+
+export async function simulate({ seed, hours, onTrace, changePlan }: RunOptions): Promise<RunReport> {
+  const world = new World(seed, onTrace);
+  const plan = changePlan === undefined ? makePlan(world) : changePlan(makePlan(world));
+  const cluster = new Cluster(world, plan);
+  const injector = new FaultInjector(cluster);
+  let failure: unknown;
+  void story(cluster, injector, hours).then(
+    () => world.stop(),
+    (error: unknown) => {
+      failure = error;
+      world.stop();
+    },
+  );
+  await world.run();
+  if (failure !== undefined) throw new Error(`seed ${seed}: the simulator failed`, { cause: failure });
+  return report(cluster, injector);
+}
+
+async function story(cluster: Cluster, injector: FaultInjector, hours: number): Promise<void> {
+  const { world, groups, findings } = cluster;
+  await cluster.start();
+  injector.start();
+  await world.sleep(hours * 3_600_000);
+  world.trace?.('QUIET: the faults are over');
+  injector.stop();
+  await world.sleep(QUIET_MS);
+  await everybodyLeaves(cluster);
+  await world.sleep(GONE_MS);
+  for (const { sidecar } of cluster.hosts) sidecar.http.checkBounds();
+  nothingIsLeft(cluster);
+  if (findings.all.length > 0) return;
+  for (const group of groups) {
+    await replayAgrees(cluster, group);
+    group.judge.finish(true);
+  }
+}
+
+/** Applications stop taking locks; half of them close their sessions, the others are simply gone. */
+async function everybodyLeaves(cluster: Cluster): Promise<void> {
+  const { world, findings } = cluster;
+  world.trace?.('LEAVING: no new locks are taken');
+  for (const app of cluster.applications) app.isLeaving = true;
+  const untilMs = world.nowMs + LEAVING_MS_MAX;
+  while (cluster.applications.some((app) => !app.isIdle)) {
+    if (world.nowMs > untilMs) {
+      const busy = cluster.applications.filter((app) => !app.isIdle).map(({ process }) => process.name);
+      findings.add('liveness', `${busy.join(', ')} wait for something ${LEAVING_MS_MAX} ms after the last new lock`);
+      return;
+    }
+    await world.sleep(500);
+  }
+  for (const app of cluster.applications) {
+    if (app.random.chance(0.5)) await app.leave();
+    app.die();
+  }
+}
+
+function nothingIsLeft({ groups, sidecars, findings }: Cluster): void {
+  for (const { alias, judge } of groups) {
+    const { sessions, locks, holds, waits, timers, backlog } = judge.state;
+    const left = { sessions: sessions.size, locks: locks.size, holds, waits, timers: timers.size, backlog: backlog.length };
+    if (Object.values(left).some((count) => count > 0)) {
+      findings.add('leftovers', `${alias}: all clients are gone, and its state has ${JSON.stringify(left)}`);
+    }
+  }
+  for (const { name, sidecar, store, http } of sidecars) {
+    const figures = groups.map(({ alias }) => sidecar?.figures(alias) ?? null);
+    const isEmpty = figures.every((one) => one !== null && one.sessions + one.grants + one.waits === 0);
+    if (!isEmpty || store.size > 0 || http.openCalls > 0) {
+      const records = JSON.stringify(store.load());
+      findings.add('leftovers', `${name}: all clients are gone; it has ${JSON.stringify(figures)}, ${http.openCalls} calls, records ${records}`);
+    }
+  }
+}
+
+/** What a replica tells as history is what became durable when it did. */
+async function replayAgrees({ world, findings }: Cluster, { alias, store, judge }: LockGroup): Promise<void> {
+  world.mustSettle();
+  const oldest = store.snapshots().at(-1)?.index ?? 0;
+  let index = oldest;
+  for await (const entry of history(new MemoryLog(store), oldest + 1)) {
+    index = entry.index;
+    if (judge.eventHashAt(index) === entry.eventHash) continue;
+    findings.add('durability', `${alias}: a replay of the log has other events at entry ${index}`);
+    return;
+  }
+  if (index !== judge.entries) findings.add('durability', `${alias}: a replay ends at ${index}, not at ${judge.entries}`);
+}
+
+function report(cluster: Cluster, injector: FaultInjector): RunReport {
+  const { world, plan, findings, groups, resource } = cluster;
+  const sum = (count: (group: LockGroup) => number): number => groups.reduce((all, group) => all + count(group), 0);
+  return {
+    seed: world.seed,
+    hash: world.hash,
+    findings: findings.all,
+    plan,
+    virtualMs: world.nowMs,
+    steps: world.steps,
+    entries: sum(({ judge }) => judge.entries),
+    grants: sum(({ judge }) => judge.counts.grants),
+    sessions: sum(({ judge }) => judge.counts.sessions),
+    takeOvers: sum(({ judge }) => judge.counts.takeOvers),
+    calls: cluster.sidecars.reduce((all, { http }) => all + http.calls, 0),
+    writes: resource.writes,
+    staleWrites: resource.refusals,
+    faults: injector.struck,
+  };
+}
