@@ -34,6 +34,7 @@ export interface SidecarOptions {
 }
 
 const REPORT_MS_MAX = 5_000;
+const CLOSE_MS_MAX = 5_000;
 
 interface GrantReference {
   readonly sessionId: string;
@@ -109,7 +110,16 @@ export class Sidecar implements SidecarService {
   }
 
   async closeSession(sessionId: string): Promise<void> {
-    await this.#envelopes.close(this.#touched(sessionId), true, 'the application closed the session');
+    const closed = this.#envelopes.close(
+      this.#touched(sessionId),
+      true,
+      'the application closed the session',
+    );
+    await this.#within(
+      CLOSE_MS_MAX,
+      closed,
+      'not confirmed yet; the session ends by itself and holds nothing any more',
+    );
   }
 
   async acquire(fullName: string, options: AcquireOptions): Promise<Granted> {
@@ -138,7 +148,8 @@ export class Sidecar implements SidecarService {
     const released = envelope.namespaces.get(target.alias)?.release(rest, token) ?? null;
     if (released === null) return refuseGrant(target, rest, token);
     await released;
-    if (envelope.options.isSingle) await this.#envelopes.close(envelope, true, 'its lock was released');
+    // Nobody has to wait for what is left of it.
+    if (envelope.options.isSingle) void this.#envelopes.close(envelope, true, 'its lock was released');
     return { already: false };
   }
 
@@ -158,15 +169,17 @@ export class Sidecar implements SidecarService {
   ): Promise<void> {
     const { target, rest } = this.#resolve(fullName);
     countWork(target, token);
-    await new Promise<void>((resolve, reject) => {
-      const gaveUp = (): void => reject(unavailable(target.alias));
-      const timer = this.#runtime.timers.after(REPORT_MS_MAX, gaveUp);
+    const recorded = new Promise<void>((resolve, reject) => {
       target.group.send({ type: 'reportStale', session: 0, name: rest, token, resource }, (answer) => {
-        timer.cancel();
         if (answer.type === 'done') resolve();
-        else gaveUp();
+        else reject(unavailable(target.alias));
       });
     });
+    await this.#within(
+      REPORT_MS_MAX,
+      recorded,
+      `the lock service of ${target.alias} does not answer right now`,
+    );
   }
 
   async getLock(fullName: string): Promise<LockView> {
@@ -265,6 +278,16 @@ export class Sidecar implements SidecarService {
       leaseTtlMs: session.ttlMs,
       ...this.#deadline(session.deadlineOf(grant)),
     };
+  }
+
+  /** What the group confirms, or UNAVAILABLE after a while: every call ends (case B07). */
+  #within(limitMs: number, confirmed: Promise<void>, otherwise: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#runtime.timers.after(limitMs, () =>
+        reject(new LeaseholdError('UNAVAILABLE', otherwise)),
+      );
+      confirmed.then(resolve, reject).finally(() => timer.cancel());
+    });
   }
 
   #deadline(deadlineMs: number): Deadline {
