@@ -15,7 +15,7 @@ import { createSystemRuntime } from '../src/platform/system-runtime.ts';
 import type { ClientStream } from '../src/server/front-end.ts';
 import { Replica } from '../src/server/replica.ts';
 
-export const runtime = createSystemRuntime({ logLevel: 'warn' });
+const runtime = createSystemRuntime({ logLevel: 'warn' });
 
 /** Limits out of the way: what is measured is the service, not its brakes. */
 const CONFIG: NamespaceConfig = {

@@ -17,7 +17,11 @@ export const ERRORS = {
     text: 'The request is malformed or breaks a limit; `field`, `limit` and `message` say which and how to mend it.',
   },
   UNAUTHENTICATED: { status: 401, retryable: false, text: 'No valid identity was presented.' },
-  FORBIDDEN: { status: 403, retryable: false, text: 'This identity is not a consumer of the namespace, or the call came from a browser or under a foreign host name.' },
+  FORBIDDEN: {
+    status: 403,
+    retryable: false,
+    text: 'This identity is not a consumer of the namespace, or the call came from a browser or under a foreign host name.',
+  },
   NOT_APPROVED: {
     status: 403,
     retryable: false,

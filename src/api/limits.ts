@@ -40,8 +40,6 @@ export const CLIENT_OPERATIONS_PER_SECOND_DEFAULT = 200;
 
 /** Outcomes of acquires that a session may leave unacknowledged (rule C5). */
 export const UNSETTLED_OUTCOMES_MAX = 256;
-/** Keys of one re-entrant hold (rule C6). */
-export const HOLD_KEYS_MAX = 64;
 /** Consequences (timers, ends) carried out in one entry (rule C1). */
 export const TRANSITIONS_PER_ENTRY_MAX = 2_000;
 /** What one log entry may hold; what arrives beyond it waits for the next. */

@@ -1,6 +1,6 @@
 /** The state machine, as the rest of the program sees it. Start with README.md. */
 export { type Applied, apply, type Draft, type FaultProbe, hasBacklog, nextDue } from './apply.ts';
-export { AssertionError, assert, CoreFault, type FaultStep, unreachable } from './assert.ts';
+export { AssertionError, assert, CoreFault, type FaultStep } from './assert.ts';
 export { FormatError } from './codec/bytes.ts';
 export { canonicalJson } from './codec/commands.ts';
 export { decodeEntry, type EncodedEntry, encodeEntry, sha256 } from './codec/entry.ts';

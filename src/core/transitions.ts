@@ -36,7 +36,7 @@ export function lockOf(state: State, name: string): Lock {
 }
 
 /** Rule C16: a name nobody uses leaves nothing behind. */
-export function dropIfIdle(state: State, lock: Lock): void {
+function dropIfIdle(state: State, lock: Lock): void {
   if (!isFree(lock)) return;
   assert(lock.queue === null, 'a free lock has waiters');
   state.locks.delete(lock.name);

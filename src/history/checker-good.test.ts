@@ -247,6 +247,69 @@ it('accepts any number of anything when the configuration is not known', () => {
   expectAccepted(history.entry(queued('q2', 2, 1, { waitUntil: 1e9 })).check());
 });
 
+it('accepts shared holders beside each other', () => {
+  const shared = { mode: 'shared' } as const;
+  expectAccepted(
+    begun()
+      .entry(granted(1_001, 1, 'a', shared), granted(1_002, 2, 'a', shared))
+      .check(),
+  );
+});
+
+it('accepts what happens at the last permitted moment', () => {
+  const at = { session: 1, name: 'a', token: 1_001 };
+  const expiry = (ttlMs: number, lateMs: number): History =>
+    begun()
+      .entry(granted(1_001, 1))
+      .client({ type: 'grantReported', ...at, key: 'key-1001', at: 0 })
+      .client({ type: 'clientStopped', session: 1, at: 0 })
+      .pass(ttlMs + lateMs)
+      .entry(ending(1), expired(1_001, 1), ended(1));
+  expectAccepted(expiry(15_000, 0).check());
+  expectAccepted(expiry(15_000, 1_000).check());
+  expectAccepted(begun().pass(15_000).entry(ending(1)).pass(1_000).entry(ended(1)).check());
+  expectAccepted(
+    begun()
+      .client({ type: 'keepaliveAcknowledged', session: 1, sentAt: 5_000, ttlMs: 15_000 })
+      .pass(20_000)
+      .entry(ending(1), ended(1))
+      .check(),
+  );
+  const told = begun()
+    .entry(granted(1_001, 1))
+    .client({ type: 'heldInterval', ...at, from: 0, to: 15_000 });
+  told.pass(15_000).entry(ending(1), expired(1_001, 1), ended(1), granted(1_002, 2));
+  expectAccepted(told.client({ type: 'lost', ...at, at: 31_000 }).check());
+  const wait = begun().entry(granted(1_001, 1), queued('q2', 2, 1, { waitUntil: 5_000 }));
+  expectAccepted(wait.pass(6_000).entry(refused('q2', 2)).check());
+  const cancel = begun()
+    .entry(granted(1_001, 1))
+    .entry(cancelled('key-1001', 1, 1_001));
+  expectAccepted(cancel.client({ type: 'cancelConfirmed', session: 1, key: 'key-1001', at: 0 }).check());
+});
+
+it('accepts everything just within the limits', () => {
+  const tight = {
+    sessions: 4,
+    heldLocks: 2,
+    waiters: 2,
+    maxWaitersPerName: 2,
+    locksPerClient: 2,
+    maxWaitMs: 60_000,
+  };
+  expectAccepted(
+    begun()
+      .entry(granted(1_001, 1), granted(1_002, 1, 'b'), queued('q2', 2, 1), queued('q3', 3, 2))
+      .entry(released(1_001, 1), grantedFromQueue(1_003, 2, 'q2', 0))
+      .check(under(tight)),
+  );
+});
+
+it('accepts a `lost` for a token that was never granted: it claims nothing', () => {
+  const history = begun().entry(granted(1_005, 1));
+  expectAccepted(history.client({ type: 'lost', session: 1, name: 'a', token: 1_003, at: 0 }).check());
+});
+
 it('accepts a confirmed release, a confirmed cancel, and a cancel of a key that never came', () => {
   expectAccepted(
     begun()

@@ -211,7 +211,7 @@ export class Acquires {
       mapVersion: 1,
     };
     const acks = this.takeAcks();
-    this.#session().request(
+    attempt.withdraw = this.#session().request(
       (session, attach) => ({ type: 'acquire', session, attach, ...body, acks }),
       (answer) => this.#answered(attempt, answer),
     );
@@ -280,6 +280,7 @@ export class Acquires {
   #cancel(attempt: Attempt): void {
     if (attempt.state.kind === 'cancelling') return;
     attempt.state = { kind: 'cancelling' };
+    attempt.withdraw();
     this.#attempts.set(attempt.key, attempt);
     this.cancelUntilConfirmed(attempt.key, { onConfirmed: () => this.#forget(attempt) });
   }

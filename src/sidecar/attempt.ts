@@ -36,6 +36,8 @@ export class Attempt {
   /** The application's retry key, if it gave one. */
   readonly request: string | undefined;
   state: AttemptState = { kind: 'asked' };
+  /** Keeps its acquire from being sent again: behind a cancel of its key it would start anew. */
+  withdraw: () => void = () => undefined;
   readonly #calls = new Set<Call>();
   /** Calls that were told the token and whose callers have not turned out to be gone. */
   #told = 0;

@@ -126,17 +126,21 @@ export class GroupSession implements AttachableSession {
     return this.#phase !== 'dormant' && this.#phase !== 'over' && this.#lease.silentMs > (2 * this.ttlMs) / 5;
   }
 
-  /** Sends a request for this session, now or when it is attached, until it is answered or the session is over. */
+  /**
+   * Sends a request for this session, now or when it is attached, until it is answered or the session is over. Call what it
+   * returns and it is not sent again: whatever takes it back has to be the last word about it.
+   */
   request(
     build: (session: SessionId, attach: number) => ClientRequestBody,
     onAnswer: (answer: AnswerBody) => void,
     { isPersistent = false, isFirst = false }: RequestOptions = {},
-  ): void {
-    if (this.#phase === 'over') return;
+  ): () => void {
     const pending = { build, onAnswer, isPersistent };
+    if (this.#phase === 'over') return () => undefined;
     if (isFirst) this.#pending = new Set([pending, ...this.#pending]);
     else this.#pending.add(pending);
     if (this.#phase === 'live') this.#send(pending);
+    return () => void this.#pending.delete(pending);
   }
 
   /** Ends the session; resolves when the group has confirmed it, or was found to have ended it already. */
@@ -314,9 +318,11 @@ export class GroupSession implements AttachableSession {
   /** Rule S3: the group counts other grants than we do, although nothing is under way. Twice: ask for the list. */
   #compare(status: Extract<KeepaliveStatus, { alive: true }>): void {
     const { tokens, isSettled } = this.#owner.belief();
+    // A grant that is being revoked is over here at its deadline, and counts there until one TTL after the revoke (rule C9).
+    const expected = status.revoking.length === 0 ? tokens : new Set([...tokens, ...status.revoking]);
     let grants = 0;
     let digest = 0;
-    for (const token of tokens) {
+    for (const token of expected) {
       grants++;
       digest ^= digestOf(token);
     }

@@ -4,7 +4,7 @@
  */
 
 import type { Mode } from '../api/config.ts';
-import type { HolderView, LockView } from '../api/wire.ts';
+import type { LockView } from '../api/wire.ts';
 
 export type Liveness = 'stream' | 'app' | 'both';
 
@@ -51,11 +51,6 @@ export interface Granted extends Deadline {
   readonly sessionId: string;
   readonly token: number;
   readonly leaseTtlMs: number;
-}
-
-/** Details of a `LeaseholdError` with code HELD, WAIT_TIMEOUT or QUEUE_FULL: `{holder, queue_position?, lock_delay_ms?, session_id?}`. */
-export interface HeldDetails {
-  readonly holder: HolderView | null;
 }
 
 export interface Released {

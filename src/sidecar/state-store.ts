@@ -65,7 +65,7 @@ export type RecordKey =
   | Pick<Extract<SidecarRecord, { type: 'grant' }>, 'type' | 'envelope' | 'alias' | 'token'>
   | Pick<Extract<SidecarRecord, { type: 'settled' }>, 'type' | 'envelope' | 'alias' | 'request'>;
 
-export function envelopeOf(record: RecordKey): string {
+function envelopeOf(record: RecordKey): string {
   return record.type === 'envelope' ? record.id : record.envelope;
 }
 

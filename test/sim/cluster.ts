@@ -175,6 +175,7 @@ export class Cluster {
     });
     for (const group of groups) {
       const watch = new FrameTap(world, {
+        name: sidecar.linkPart(group.alias),
         judge: group.judge,
         lineage: group.store.lineage,
         findings,

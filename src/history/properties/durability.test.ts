@@ -17,6 +17,13 @@ refuses('durability', {
     tokens: [1_007],
     indexes: [],
   }),
+  'a belief in a token that was passed over': () => ({
+    history: begun()
+      .entry(granted(1_009, 1))
+      .client({ type: 'heldInterval', ...ofGrant, token: 1_007, from: 0, to: 5 }),
+    tokens: [1_007],
+    indexes: [],
+  }),
   'an acknowledged grant with another name': () => ({
     history: begun()
       .entry(granted(1_001, 1, 'b'))

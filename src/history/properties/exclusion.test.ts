@@ -8,6 +8,20 @@ refuses('exclusion', {
     tokens: [1_001, 1_002],
     indexes: [2, 3],
   }),
+  'a reader beside a writer': () => ({
+    history: begun()
+      .entry(granted(1_001, 1))
+      .entry(granted(1_002, 2, 'a', { mode: 'shared' })),
+    tokens: [1_001, 1_002],
+    indexes: [2, 3],
+  }),
+  'a writer beside a reader': () => ({
+    history: begun()
+      .entry(granted(1_001, 1, 'a', { mode: 'shared' }))
+      .entry(granted(1_002, 2)),
+    tokens: [1_001, 1_002],
+    indexes: [2, 3],
+  }),
   'two grants in one entry': () => ({
     history: begun().entry(granted(1_001, 1), granted(1_002, 2)),
     tokens: [1_001, 1_002],

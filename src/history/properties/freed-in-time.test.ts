@@ -21,6 +21,11 @@ refuses('freed-in-time', {
     history.pass(17_100).entry(ending(1), expired(1_001, 1), ended(1));
     return { history, tokens: [], indexes: [last(history)] };
   },
+  'a dead holder freed a millisecond late': () => {
+    const history = begun().entry(granted(1_001, 1)).client({ type: 'clientStopped', session: 1, at: 0 });
+    history.pass(16_001).entry(ending(1), expired(1_001, 1), ended(1));
+    return { history, tokens: [], indexes: [last(history)] };
+  },
   'a dead holder who is never expired': () => ({
     history: begun()
       .entry(granted(1_001, 1))

@@ -8,7 +8,7 @@ import type { Workspace } from '../../support/dev/workspace.ts';
 import type { Random } from '../../support/random.ts';
 import type { Outages } from './ledger.ts';
 
-export type RequestKind = 'open' | 'acquire' | 'release' | 'renew' | 'keepalive' | 'read';
+export type RequestKind = 'open' | 'acquire' | 'release' | 'renew' | 'keepalive';
 export type RequestPhase = 'sent' | 'answered';
 
 const KINDS: readonly RequestKind[] = [
@@ -62,11 +62,6 @@ export class Lives implements Outages {
 
   get kills(): number {
     return this.#kills;
-  }
-
-  /** Nothing is served right now, as far as is known here. */
-  get isDown(): boolean {
-    return this.#outages.at(-1)?.to === Number.POSITIVE_INFINITY;
   }
 
   get outagesMs(): number[] {

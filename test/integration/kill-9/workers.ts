@@ -1,15 +1,7 @@
 /** Applications that work under locks while the server is killed: with calls, with a stream, with one lock at a time. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { EventStream } from '../../support/dev/lock-api.ts';
-import {
-  Application,
-  type Caller,
-  isLostAnswer,
-  lookAt,
-  OWN_WAY_MS_MAX,
-  RETRY_MS,
-  release,
-} from './application.ts';
+import { Application, type Caller, isLostAnswer, lookAt, RETRY_MS, release } from './application.ts';
 import type { KnownGrant } from './ledger.ts';
 
 /** Requests of grants that are over, kept to be repeated some time. */
@@ -157,7 +149,10 @@ export class StreamWorker extends Worker {
   }
 }
 
-/** Hangs up while its acquires are under way: nothing of them may remain, although its session goes on (rule A5). */
+/**
+ * Hangs up while its acquires are under way. Between answer and hang-up, and between both and a kill, there is no telling who
+ * was first: it asks again with the same `request`, and gives back what it finds.
+ */
 export class Leaver extends Application {
   protected readonly keepalive = 'app';
   readonly #names: readonly string[];
@@ -172,44 +167,20 @@ export class Leaver extends Application {
   }
 
   async #leave(name: string): Promise<void> {
-    const { api, random, load } = this.caller;
-    const { lives } = load;
+    const { caller, session } = this;
+    const { api, random, load } = caller;
     const request = this.newRequest();
     const hangUp = new AbortController();
-    const { kills } = lives;
-    const body = { session_id: this.session, wait_ms: random.pick([0, 60_000]), purpose: request, request };
+    const body = { session_id: session, wait_ms: random.pick([0, 60_000]), purpose: request, request };
     const asked = api.acquire(name, body, hangUp.signal).catch(() => null);
     await pause(random.int(30));
     hangUp.abort();
     const answer = await asked;
-    if (answer?.status === 200) await this.#giveBack(name, Number(answer.body.token));
-    if (await this.#isGone(name)) return;
-    // A server that was killed cannot know who had hung up: to it an answer was lost, and may be asked for again.
-    if (lives.isDown || lives.kills > kills) await this.#askAgain(name, request);
-    else load.ledger.violation(`${this.caller.name} has hung up and is still at ${name}`);
-  }
-
-  async #askAgain(name: string, request: string): Promise<void> {
-    const grant = await this.acquire(name, request, 0);
-    if (grant !== null) await release(this.caller, grant);
-  }
-
-  async #giveBack(name: string, token: number): Promise<void> {
-    const { caller, session } = this;
-    await release(caller, caller.load.ledger.granted({ client: caller.name, name, session, token }));
-  }
-
-  async #isGone(name: string): Promise<boolean> {
-    const { caller } = this;
-    const { kills } = caller.load.lives;
-    const endMs = performance.now() + OWN_WAY_MS_MAX;
-    while (performance.now() < endMs && caller.load.lives.kills === kills) {
-      const { body } = await caller.insist('read', () => caller.api.client.get(caller.api.path(name)));
-      const clients = [body.holder, ...(body.queue as unknown[])] as ({ readonly client: string } | null)[];
-      if (!clients.some((other) => other?.client === caller.name)) return true;
-      await pause(RETRY_MS);
-    }
-    return false;
+    const grant =
+      answer?.status === 200
+        ? load.ledger.granted({ client: caller.name, name, session, token: Number(answer.body.token) })
+        : await this.acquire(name, request, 0);
+    if (grant !== null) await release(caller, grant);
   }
 }
 

@@ -36,13 +36,14 @@ const sidecarPause: FaultMaker = (cluster, random) => {
   const { process } = sidecar;
   if (process.life === null || process.isPaused) return null;
   cluster.stops.begin(`${sidecar.part} paused`, sessionsOf(cluster, host));
-  process.pause();
+  const by = {};
+  process.pause(by);
   return {
     parts: [sidecar.part],
     forMs: random.pick(PAUSE_MS),
     end: () => {
       cluster.stops.end(`${sidecar.part} paused`);
-      process.resume({ timersFirst: random.chance(0.7) });
+      process.resume(by, { timersFirst: random.chance(0.7) });
     },
   };
 };
@@ -51,20 +52,17 @@ const sidecarPause: FaultMaker = (cluster, random) => {
 const machineSleep: FaultMaker = (cluster, random) => {
   const host = random.pick(cluster.hosts);
   const apps = host.applications.filter((app) => app !== null);
-  const processes = [host.sidecar.process, ...apps.map(({ process }) => process)];
-  if (processes.some((process) => process.isPaused || process.life === null)) return null;
+  if (host.machine.isAsleep) return null;
   cluster.stops.begin(`${host.sidecar.part} asleep`, sessionsOf(cluster, host));
   for (const app of apps) for (const grant of app.grants.values()) grant.beforeSleep();
-  for (const process of processes) process.pause();
-  const fromUs = cluster.world.nowUs;
+  host.machine.fallAsleep();
   const servers = cluster.plan.isOneProcess ? cluster.groups.map(({ part }) => part) : [];
   return {
     parts: [host.sidecar.part, ...servers],
     forMs: random.pick(SLEEP_MS),
     end: () => {
-      host.machine.slept(cluster.world.nowUs - fromUs);
       cluster.stops.end(`${host.sidecar.part} asleep`);
-      for (const process of processes) process.resume({ timersFirst: random.chance(0.7) });
+      host.machine.wakeUp({ timersFirst: random.chance(0.7) });
     },
   };
 };
@@ -80,16 +78,15 @@ const appFreeze: FaultMaker = (cluster, random) => {
   const struck = anyApplication(cluster, random);
   if (struck === null) return null;
   const { host, app } = struck;
-  const ids = [...app.sessions].map(({ id }) => id);
-  const singles = [...app.grants.values()].map(({ options }) => options.sessionId);
-  cluster.stops.begin(app.part, cluster.stoppedSessions(host.sidecar, new Set([...ids, ...singles])));
-  app.process.pause();
+  cluster.stops.begin(app.part, cluster.stoppedSessions(host.sidecar, app.sessionIds()));
+  const by = {};
+  app.process.pause(by);
   return {
     parts: [],
     forMs: random.pick(PAUSE_MS),
     end: () => {
       cluster.stops.end(app.part);
-      app.process.resume({ timersFirst: random.chance(0.7) });
+      app.process.resume(by, { timersFirst: random.chance(0.7) });
     },
   };
 };
@@ -98,10 +95,9 @@ const appCrash: FaultMaker = (cluster, random) => {
   const struck = anyApplication(cluster, random);
   if (struck === null) return null;
   const { host, place, app } = struck;
-  const ids = [...app.sessions].map(({ id }) => id);
   // Never resumed: who starts in its place has sessions of its own (case C15).
   const reason = `${app.part} died at ${cluster.world.nowUs}`;
-  cluster.stops.begin(reason, cluster.stoppedSessions(host.sidecar, ids));
+  cluster.stops.begin(reason, cluster.stoppedSessions(host.sidecar, app.sessionIds()));
   app.die();
   host.applications[place] = null;
   return { parts: [], forMs: random.pick(RESTART_MS), end: () => cluster.startApplication(host, place) };

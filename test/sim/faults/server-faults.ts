@@ -70,7 +70,8 @@ const serverPause: FaultMaker = (cluster, random) => {
   const group = serving(cluster, random);
   if (group === null || group.active.process.isPaused) return null;
   const { process } = group.active;
-  process.pause();
+  const by = {};
+  process.pause(by);
   const parts = cluster.plan.isOneProcess ? cluster.groups.map(({ part }) => part) : [group.part];
   const sidecar = cluster.plan.isOneProcess ? cluster.hosts[0]?.sidecar : undefined;
   if (sidecar !== undefined) {
@@ -82,7 +83,7 @@ const serverPause: FaultMaker = (cluster, random) => {
     forMs: random.pick(PAUSE_MS),
     end: () => {
       if (sidecar !== undefined) cluster.stops.end(sidecar.part);
-      process.resume({ timersFirst: random.chance(0.7) });
+      process.resume(by, { timersFirst: random.chance(0.7) });
     },
   };
 };
@@ -92,15 +93,13 @@ const serverUsurped: FaultMaker = (cluster, random) => {
   const group = serving(cluster, random);
   if (group === null) return null;
   const { process } = group.active;
-  const pauses = random.chance(0.7) && !process.isPaused;
-  if (pauses) process.pause();
+  const by = {};
+  if (random.chance(0.7)) process.pause(by);
   group.usurp();
   return {
     parts: [group.part],
     forMs: random.pick(PAUSE_MS),
-    end: () => {
-      if (pauses) process.resume({ timersFirst: random.chance(0.7) });
-    },
+    end: () => process.resume(by, { timersFirst: random.chance(0.7) }),
   };
 };
 

@@ -24,6 +24,7 @@ interface Stream {
 }
 
 export interface FrameTapOptions {
+  readonly name: string;
   readonly judge: GroupJudge;
   readonly lineage: string;
   readonly findings: Findings;
@@ -41,7 +42,9 @@ export class FrameTap implements FrameWatch {
     this.#options = options;
   }
 
-  clientSent(number: number, { requests, keepalive }: ClientFrame): void {
+  clientSent(number: number, frame: ClientFrame): void {
+    const { requests, keepalive } = frame;
+    this.#world.trace?.(`${this.#options.name}#${number} sends ${JSON.stringify(frame)}`);
     const stream = this.#stream(number);
     const atUs = this.#world.nowUs;
     for (const { id, body } of requests) stream.requests.set(id, { atUs, body });
@@ -76,7 +79,9 @@ export class FrameTap implements FrameWatch {
     }
   }
 
-  clientReceived(number: number, { answers, keepalive }: ServerFrame): void {
+  clientReceived(number: number, frame: ServerFrame): void {
+    const { answers, keepalive } = frame;
+    this.#world.trace?.(`${this.#options.name}#${number} hears ${JSON.stringify(frame)}`);
     const stream = this.#streams.get(number);
     if (stream === undefined) return;
     for (const { id, body } of answers) {

@@ -40,8 +40,8 @@ export class SilenceWatch {
   renewalProblem(node: SidecarNode, alias: string, session: SessionId): string | null {
     const id = node.store.envelopeOf(alias, session);
     const envelope = id === undefined ? undefined : node.store.envelopes.get(id);
-    if (id === undefined || envelope === undefined) return null;
-    const signs = node.http.signsOf(id);
+    const signs = id === undefined ? undefined : node.http.signs.get(id);
+    if (envelope === undefined || signs === undefined) return null;
     const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
     const boundUs = (envelope.ttlMs * 1.01 + LATE_MS) * US_PER_MS;
     return this.#world.nowUs > sinceUs + boundUs && this.#faultsSeen.isClear([node.part], sinceUs)

@@ -89,7 +89,7 @@ export class AppGrant {
   beforeSleep(): void {
     if (this.#state !== 'believed') return;
     this.#noteBelief();
-    this.#deadlineMs = Math.min(this.#deadlineMs, this.options.machine.monotonicMs());
+    this.#deadlineMs = Number.NEGATIVE_INFINITY;
   }
 
   #noteBelief(): void {

@@ -113,6 +113,12 @@ export class Application {
     if (this.#lostUnseen.delete(grant.token)) grant.toldLost();
   }
 
+  /** Its sessions, those of single locks and those it has forgotten included. */
+  sessionIds(): ReadonlySet<string> {
+    const ofGrants = [...this.grants.values()].map(({ options }) => options.sessionId);
+    return new Set([...[...this.sessions].map(({ id }) => id), ...ofGrants]);
+  }
+
   /** Deletes one of its sessions, with all that is held in it. */
   async closeSession(): Promise<void> {
     const session = [...this.sessions].find(({ isUsable }) => isUsable);

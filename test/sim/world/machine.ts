@@ -11,13 +11,21 @@ export interface MachineOptions {
   readonly wallAtStartMs: number;
 }
 
+/** A process as its machine sees it. */
+interface Sleeper {
+  pause(by: object): void;
+  resume(by: object, options: { readonly timersFirst: boolean }): void;
+}
+
 export class Machine {
   readonly rate: number;
   readonly #world: World;
   readonly #startMs: number;
   #wallMinusWorldMs: number;
+  readonly #processes = new Set<Sleeper>();
   /** Time asleep so far: the monotonic clock does not count it. */
   #asleepUs = 0;
+  #fellAsleepUs: number | null = null;
 
   constructor(world: World, { rate, monotonicAtStartMs, wallAtStartMs }: MachineOptions) {
     this.#world = world;
@@ -27,7 +35,8 @@ export class Machine {
   }
 
   monotonicMs(): number {
-    return this.#startMs + ((this.#world.nowUs - this.#asleepUs) / US_PER_MS) * this.rate;
+    const awakeUs = (this.#fellAsleepUs ?? this.#world.nowUs) - this.#asleepUs;
+    return this.#startMs + (awakeUs / US_PER_MS) * this.rate;
   }
 
   wallMs(): number {
@@ -39,12 +48,28 @@ export class Machine {
     this.#wallMinusWorldMs += byMs;
   }
 
-  /** The machine has slept for so long (rule A2); its processes must have been paused meanwhile. */
-  slept(forUs: number): void {
-    this.#asleepUs += forUs;
+  get isAsleep(): boolean {
+    return this.#fellAsleepUs !== null;
   }
 
-  /** The first moment of the run at which the monotonic clock shows `monotonicMs` or more, if the machine does not sleep. */
+  runs(process: Sleeper): void {
+    this.#processes.add(process);
+  }
+
+  /** All its processes stand still, and its monotonic clock does not count the time (rule A2). */
+  fallAsleep(): void {
+    this.#fellAsleepUs ??= this.#world.nowUs;
+    for (const process of this.#processes) process.pause(this);
+  }
+
+  wakeUp(options: { readonly timersFirst: boolean }): void {
+    if (this.#fellAsleepUs === null) return;
+    this.#asleepUs += this.#world.nowUs - this.#fellAsleepUs;
+    this.#fellAsleepUs = null;
+    for (const process of this.#processes) process.resume(this, options);
+  }
+
+  /** The first moment of the run at which the monotonic clock shows `monotonicMs` or more, if the machine does not sleep again. */
   usAt(monotonicMs: number): number {
     const exact = ((monotonicMs - this.#startMs) / this.rate) * US_PER_MS + this.#asleepUs;
     return Math.ceil(exact - 1e-3);

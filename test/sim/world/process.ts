@@ -51,7 +51,9 @@ export class VirtualProcess {
   readonly #random: Random;
   #life: Life | null = null;
   #lives = 0;
-  #pausedAtUs: number | null = null;
+  /** Who has stopped it; it goes on when the last of them lets it. */
+  readonly #pausedBy = new Set<object>();
+  #pausedAtUs = 0;
   #pausedUs = 0;
   #waiting: Waiting[] = [];
 
@@ -59,6 +61,7 @@ export class VirtualProcess {
     this.world = world;
     this.name = options.name;
     this.machine = options.machine;
+    this.machine.runs(this);
     this.#options = options;
     this.#random = world.random(`process ${options.name}`);
   }
@@ -69,12 +72,12 @@ export class VirtualProcess {
   }
 
   get isPaused(): boolean {
-    return this.#pausedAtUs !== null;
+    return this.#pausedBy.size > 0;
   }
 
   /** Time it has been stopped so far. */
   get pausedUs(): number {
-    return this.#pausedUs + (this.#pausedAtUs === null ? 0 : this.world.nowUs - this.#pausedAtUs);
+    return this.#pausedUs + (this.isPaused ? this.world.nowUs - this.#pausedAtUs : 0);
   }
 
   start(): Life {
@@ -83,6 +86,7 @@ export class VirtualProcess {
     const life: Life = new Life(this, this.#runtime(() => life));
     this.#life = life;
     this.world.trace?.(`${this.name} starts`);
+    if (this.machine.isAsleep) this.pause(this.machine);
     return life;
   }
 
@@ -92,20 +96,23 @@ export class VirtualProcess {
     this.#life.isOver = true;
     this.#life = null;
     this.#waiting = [];
-    this.#unpause();
+    if (this.isPaused) this.#pausedUs += this.world.nowUs - this.#pausedAtUs;
+    this.#pausedBy.clear();
     this.world.trace?.(`${this.name} is dead`);
   }
 
-  pause(): void {
-    if (this.#life === null || this.#pausedAtUs !== null) return;
-    this.#pausedAtUs = this.world.nowUs;
+  /** SIGSTOP; `by`: who must let it go on. Whoever stops a process that does not run does nothing. */
+  pause(by: object): void {
+    if (this.#life === null) return;
+    if (!this.isPaused) this.#pausedAtUs = this.world.nowUs;
+    this.#pausedBy.add(by);
     this.world.trace?.(`${this.name} is stopped`);
   }
 
   /** `timersFirst`: as a Node process does when it wakes up, before it reads its sockets. */
-  resume({ timersFirst }: { readonly timersFirst: boolean }): void {
-    if (this.#pausedAtUs === null) return;
-    this.#unpause();
+  resume(by: object, { timersFirst }: { readonly timersFirst: boolean }): void {
+    if (!this.#pausedBy.delete(by) || this.isPaused) return;
+    this.#pausedUs += this.world.nowUs - this.#pausedAtUs;
     this.world.trace?.(`${this.name} goes on`);
     if (timersFirst) {
       const timers = this.#waiting.filter(({ kind }) => kind === 'timer');
@@ -117,20 +124,15 @@ export class VirtualProcess {
   /** Something for this life: at once, or after what waits; never once the life is over. */
   enter(life: Life, kind: Waiting['kind'], action: () => void): void {
     if (life.isOver) return;
-    if (this.#pausedAtUs !== null || this.#waiting.length > 0) this.#waiting.push({ kind, life, action });
+    if (this.isPaused || this.#waiting.length > 0) this.#waiting.push({ kind, life, action });
     else this.#run(action);
-  }
-
-  #unpause(): void {
-    if (this.#pausedAtUs !== null) this.#pausedUs += this.world.nowUs - this.#pausedAtUs;
-    this.#pausedAtUs = null;
   }
 
   #workOff(): void {
     const [first] = this.#waiting;
-    if (first === undefined || this.#pausedAtUs !== null) return;
+    if (first === undefined || this.isPaused) return;
     this.world.at(this.world.nowUs, () => {
-      if (this.#pausedAtUs !== null || this.#waiting[0] !== first) return;
+      if (this.isPaused || this.#waiting[0] !== first) return;
       this.#waiting.shift();
       if (!first.life.isOver) this.#run(first.action);
       this.#workOff();
