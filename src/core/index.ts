@@ -3,7 +3,7 @@ export { type Applied, apply, type Draft, type FaultProbe, hasBacklog, nextDue }
 export { AssertionError, assert, CoreFault, type FaultStep } from './assert.ts';
 export { FormatError } from './codec/bytes.ts';
 export { canonicalJson } from './codec/commands.ts';
-export { decodeEntry, type EncodedEntry, encodeEntry, sha256 } from './codec/entry.ts';
+export { decodeEntry, encodeEntry, sha256 } from './codec/entry.ts';
 export { SnapshotReader, writeSnapshot } from './snapshot.ts';
 export { createState, type State } from './state.ts';
-export { liveSessions, read, type SessionStatus, sessionStatus } from './views.ts';
+export { liveSessions, read, sessionStatus } from './views.ts';

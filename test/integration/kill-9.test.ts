@@ -64,7 +64,7 @@ async function findAgain({ load, settled }: Clients, random: Random): Promise<nu
   const grants = load.ledger.held();
   await Promise.all(
     grants.map(async (grant) => {
-      const { token } = await checker.api.get(grant.name);
+      const token = await checker.read(grant.name);
       if (grant.state === 'held' && token !== grant.token) load.ledger.lost(grant, `GET names ${token}`);
     }),
   );

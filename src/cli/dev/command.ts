@@ -20,7 +20,7 @@ interface DevFlags {
 export function devCommand(): Command {
   return new Command('dev')
     .description('Serve the lock API on localhost from one process, configured by LockNamespace manifests.')
-    .requiredOption('-f, --filename <path>', 'manifest file or folder; may be repeated', collect, [])
+    .requiredOption('-f, --filename <path>', 'manifest file or folder; may be repeated', collect)
     .option('-p, --port <number>', 'port on 127.0.0.1 (0 = any free one)', parsePort, DEFAULT_PORT)
     .option('-d, --data <folder>', 'where grants are kept; delete it to start from nothing', '.leasehold')
     .option('--log-level <level>', 'debug, info, warn, error or silent', 'warn')
@@ -92,8 +92,8 @@ function printStart(server: DevServer, { data }: DevFlags): void {
   console.log('\nOne replica each, whatever the manifests say; no SafetyApproval is needed here.');
   console.log(`
 Try it:
-  curl -s -X POST ${server.url}/v1/locks/${first}%2Fmerchant-1/acquire -d '{"client":"me","ttl_s":60}'
-  curl -s ${server.url}/v1/locks/${first}%2Fmerchant-1
+  curl -s -X POST ${server.url}/v1/locks/${first}%2Fmy-lock/acquire -d '{"client":"me","ttl_s":60}'
+  curl -s ${server.url}/v1/locks/${first}%2Fmy-lock
   curl -s "${server.url}/v1/locks?prefix=${first}/"
 `);
 }
@@ -110,7 +110,7 @@ function printReload(report: ReloadReport): void {
   );
 }
 
-function collect(value: string, previous: readonly string[]): readonly string[] {
+function collect(value: string, previous: readonly string[] = []): readonly string[] {
   return [...previous, value];
 }
 

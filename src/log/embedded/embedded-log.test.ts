@@ -29,7 +29,7 @@ describe('processes that die', () => {
     let head = 0;
     for (let round = 1; round <= KILLS; round += 1) {
       const { child, lines } = bench.startAppender();
-      await vi.waitUntil(() => lines.length > 2, { timeout: 10_000, interval: 2 });
+      await vi.waitUntil(() => lines.length > 2, { timeout: 20_000, interval: 2 });
       await sleep(random.fraction() * 100);
       await bench.kill(child);
       const acknowledged = lines.length - 1;
@@ -81,7 +81,7 @@ describe('one process per directory', () => {
 
   test('a second process is refused with the pid of the first, until that is gone, however it went', async () => {
     const { child, lines } = bench.startAppender('hold');
-    await vi.waitUntil(() => lines.length === 1, { timeout: 10_000 });
+    await vi.waitUntil(() => lines.length === 1, { timeout: 20_000 });
     await expect(bench.open()).rejects.toThrow(`is in use by process ${child.pid};`);
     await bench.kill(child);
     const log = await bench.open();
@@ -147,17 +147,17 @@ describe('reading beside a running server', () => {
 
   test('a reader in another process than the server sees what that one acknowledged', async () => {
     const { lines } = bench.startAppender();
-    await vi.waitUntil(() => lines.length > 5, { timeout: 10_000 });
+    await vi.waitUntil(() => lines.length > 5, { timeout: 20_000 });
     const reader = await bench.openReadOnly();
     const before = lines.length - 1;
     const entries = await readAll(reader, 1);
     expect(entries.length).toBeGreaterThanOrEqual(before);
-    await vi.waitUntil(() => lines.length > before + 20, { timeout: 10_000 });
+    await vi.waitUntil(() => lines.length > before + 20, { timeout: 20_000 });
   });
 
   test('after a crash a reader sees everything, changes nothing and does not hinder the next server', async () => {
     const { child, lines } = bench.startAppender();
-    await vi.waitUntil(() => lines.length > 20, { timeout: 10_000 });
+    await vi.waitUntil(() => lines.length > 20, { timeout: 20_000 });
     await bench.kill(child);
     const acknowledged = lines.length - 1;
     const reader = await bench.openReadOnly();

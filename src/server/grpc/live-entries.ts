@@ -7,7 +7,7 @@ import type { HistoryEntry } from '../../api/entry.ts';
 import { assert } from '../../core/index.ts';
 import { CallError } from './status.ts';
 
-/** Events that wait for a slow reader, an entry counting at least as one: some 4 MiB. */
+/** Events that wait for a slow reader, an entry counting at least as one: some 4 MiB with names of usual length. */
 const EVENTS_WAITING_MAX = 20_000;
 
 export class LiveEntries {

@@ -59,6 +59,15 @@ export class Caller {
     }
   }
 
+  /** Token of the holder; asked again while the service says that it cannot tell. */
+  async read(name: string): Promise<unknown> {
+    for (;;) {
+      const { status, body } = await this.api.client.get(this.api.path(name));
+      if (status === 200) return body.token;
+      if (body.code !== 'UNAVAILABLE') throw new Error(`${name} cannot be read: ${JSON.stringify(body)}`);
+    }
+  }
+
   /** Resolves at the next restart, or when the load ends. */
   async untilNextLife(): Promise<void> {
     await Promise.race([this.load.lives.nextLife(), aborted(this.load.ending)]);

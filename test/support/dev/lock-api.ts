@@ -144,6 +144,14 @@ export class LockApi {
     return line === undefined ? 0 : Number(line.slice(line.lastIndexOf(' ') + 1));
   }
 
+  /** Acquires of this namespace that have ended so far, in whatever way: what was sent before has been worked off. */
+  async acquiresEnded(): Promise<number> {
+    const { text } = await this.client.send({ method: 'GET', path: '/metrics' });
+    const prefix = `leasehold_acquire_seconds_count{namespace="${this.alias}"`;
+    const counts = text.split('\n').filter((line) => line.startsWith(prefix));
+    return counts.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+  }
+
   /** A figure of this namespace. */
   namespaceMetric(name: string): Promise<number> {
     return this.metric(`leasehold_${name}{namespace="${this.alias}"}`);
