@@ -68,7 +68,9 @@ export function violationsIn(file, text) {
 }
 
 if (import.meta.main) {
-  const files = globSync('src/*/**/*.ts', { cwd: ROOT }).filter((file) => !file.endsWith('.test.ts'));
+  const files = globSync('src/*/**/*.ts', { cwd: ROOT }).filter(
+    (file) => !/\.(test|fixture)\.ts$/.test(file),
+  );
   const problems = files.sort().flatMap((file) => violationsIn(file, readFileSync(join(ROOT, file), 'utf8')));
   for (const problem of problems) console.log(problem);
   process.exitCode = problems.length === 0 ? 0 : 1;

@@ -290,8 +290,8 @@ it('accepts what happens at the last permitted moment', () => {
 
 it('accepts everything just within the limits', () => {
   const tight = {
-    sessions: 4,
-    heldLocks: 2,
+    sessions: 6,
+    heldLocks: 3,
     waiters: 2,
     maxWaitersPerName: 2,
     locksPerClient: 2,
@@ -299,8 +299,10 @@ it('accepts everything just within the limits', () => {
   };
   expectAccepted(
     begun()
-      .entry(granted(1_001, 1), granted(1_002, 1, 'b'), queued('q2', 2, 1), queued('q3', 3, 2))
-      .entry(released(1_001, 1), grantedFromQueue(1_003, 2, 'q2', 0))
+      .entry(opened(5, 5_000), opened(6, 60_000))
+      .entry(granted(1_001, 1), granted(1_002, 1, 'b'), granted(1_003, 2, 'c'))
+      .entry(queued('q2', 2, 1), queued('q3', 3, 2))
+      .entry(released(1_001, 1), grantedFromQueue(1_004, 2, 'q2', 0))
       .check(under(tight)),
   );
 });

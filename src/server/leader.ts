@@ -145,7 +145,7 @@ export class Leader {
       this.#publisher.forget(link, client);
     }
     if (this.#inbox.size > 0) this.#planTurn();
-    else if (this.#publisher.hasKeepalives) this.#arm();
+    else if (this.#publisher.hasKeepalives && !this.#isStopped) this.#pulse.hasten(this.#due());
   }
 
   disconnect(link: FrontEndLink): void {
@@ -342,11 +342,14 @@ export class Leader {
 
   /** Wakes up for the next beat, or for the timer that falls due before it. */
   #arm(): void {
-    if (this.#isStopped) return;
-    this.#pulse.plan({
+    if (!this.#isStopped) this.#pulse.plan(this.#due());
+  }
+
+  #due(): { readonly isBusyHour: boolean; readonly dueInMs: number } {
+    return {
       isBusyHour: this.#publisher.leases.size > 0 || this.#publisher.hasKeepalives,
       dueInMs: nextDue(this.#state) - this.#groupMs(),
-    });
+    };
   }
 
   #nowMs(): number {

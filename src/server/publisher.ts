@@ -45,7 +45,8 @@ export class Publisher {
   /** Renews leases at once, and answers with the next commit (rule S1). */
   keepalive(to: Outgoing, request: KeepaliveRequest, nowMs: number): void {
     for (const { session, attach } of request.sessions) {
-      if (this.#routes.get(session)?.attach === attach) this.leases.renew(session, nowMs);
+      const route = this.#routes.get(session);
+      if (route?.attach === attach && route.to === to) this.leases.renew(session, nowMs);
     }
     this.#keepalives.push({ to, request });
   }
@@ -79,10 +80,22 @@ export class Publisher {
     for (let i = 0; i < applied.events.length; i++) this.#notice(applied.events[i] as LockEvent);
     for (const { query, to, id } of batch.reads) this.#outbox.answer(to, id, read(state, query));
     for (const { to, request } of keepalives) {
-      const sessions = request.sessions.map(({ session, attach }) => statusOf(state, session, attach));
-      this.#outbox.keepalive(to, { number: request.number, sessions });
+      this.#outbox.keepalive(to, { number: request.number, sessions: this.#statuses(state, to, request) });
     }
     this.#outbox.flush(position);
+  }
+
+  /**
+   * Over another stream than the session was attached by, a keepalive renews nothing and so acknowledges nothing: what it
+   * names is left out, unless it is over.
+   */
+  #statuses(state: State, to: Outgoing, { sessions }: KeepaliveRequest): KeepaliveStatus[] {
+    const statuses: KeepaliveStatus[] = [];
+    for (const { session, attach } of sessions) {
+      const status = statusOf(state, session, attach);
+      if (!status.alive || this.#routes.get(session)?.to === to) statuses.push(status);
+    }
+    return statuses;
   }
 
   /** A front end, or one of its client streams, is gone. */

@@ -7,6 +7,13 @@ import type { Runtime, Timer } from '../platform/runtime.ts';
 const BEAT_MS = 250;
 const IDLE_BEAT_MS = 2_000;
 
+interface Due {
+  /** Sessions are open, or keepalives wait. */
+  readonly isBusyHour: boolean;
+  /** When the next timer of the state falls due. */
+  readonly dueInMs: number;
+}
+
 export class Pulse {
   readonly #runtime: Runtime;
   readonly #beat: () => void;
@@ -25,11 +32,21 @@ export class Pulse {
   }
 
   /** Plans the next beat, replacing the one planned before. */
-  plan({ isBusyHour, dueInMs }: { readonly isBusyHour: boolean; readonly dueInMs: number }): void {
+  plan({ isBusyHour, dueInMs }: Due): void {
     const delayMs = Math.max(0, Math.min(isBusyHour ? BEAT_MS : IDLE_BEAT_MS, dueInMs));
     this.#timer?.cancel();
     this.#plannedMs = this.#runtime.clock.monotonicMs() + delayMs;
-    this.#timer = this.#runtime.timers.after(delayMs, this.#beat);
+    this.#timer = this.#runtime.timers.after(delayMs, () => {
+      this.#timer = null;
+      this.#beat();
+    });
+  }
+
+  /** As `plan`, but a beat that is planned sooner stays: keepalives that follow each other closely must not put it off. */
+  hasten(due: Due): void {
+    const delayMs = due.isBusyHour ? BEAT_MS : IDLE_BEAT_MS;
+    const isSoonEnough = this.#plannedMs <= this.#runtime.clock.monotonicMs() + delayMs;
+    if (this.#timer === null || !isSoonEnough) this.plan(due);
   }
 
   stop(): void {

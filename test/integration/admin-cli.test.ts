@@ -39,7 +39,7 @@ function linesOf<T>(stdout: string): T[] {
     .map((line) => JSON.parse(line) as T);
 }
 
-/** `whole` has six entries and one lock; `trimmed` does not begin with entry 1 any more. Both are being written. */
+/** `whole` has six entries, and nothing that could expire; `trimmed` does not begin with entry 1 any more. Both are being written. */
 let whole: Replica;
 let trimmed: Replica;
 let closeAdmin: () => Promise<void>;
@@ -60,7 +60,7 @@ beforeAll(async () => {
     key: '',
     acks: [],
   });
-  await trimmed.submit(openCommand());
+  await whole.submit({ type: 'closeSession', session: 1, attach: 1, clean: true });
   await eventually(async () => {
     for (let i = 0; i < 50; i++)
       await trimmed.submit({ type: 'reportStale', session: 0, name: 'n', token: 1, resource: 'r' });
@@ -108,6 +108,7 @@ describe('log dump', () => {
         'openSession',
         'acquire',
         'release',
+        'closeSession',
       ]);
       expect(lines[3]).toMatch(/^ +3 +1 +\d+\.\d{3} s +20\d\d-.*Z +openSession client="nightly job" /);
       expect(lines[4]).toContain('name="odd\\u{1b}[2Jname"');
@@ -131,7 +132,7 @@ describe('log dump', () => {
       ]);
       expect(code).toBe(0);
       const entries = linesOf<Entry & { hash: string }>(stdout);
-      expect(entries.map(({ index }) => index)).toEqual([4, 5]);
+      expect(entries.map(({ index }) => index)).toEqual([4, 5, 6]);
       expect(entries[1]?.previous).toBe(entries[0]?.hash);
       expect(entries[0]?.commands).toMatchObject([{ type: 'acquire', key: 'k1', mode: 'exclusive' }]);
     },
@@ -146,7 +147,15 @@ describe('log dump', () => {
         .trimEnd()
         .split('\n')
         .map((line) => /Z {2}(\w+)/.exec(line)?.[1]);
-      expect(events.slice(1)).toEqual(['tookOver', 'configured', 'sessionOpened', 'granted', 'released']);
+      expect(events.slice(1)).toEqual([
+        'tookOver',
+        'configured',
+        'sessionOpened',
+        'granted',
+        'released',
+        'sessionEnding',
+        'sessionEnded',
+      ]);
     },
     TEST_MS_MAX,
   );
@@ -206,7 +215,7 @@ describe('history', () => {
       const checked = await leasehold(['history', 'check', '-'], read.stdout);
       expect(checked).toMatchObject({ code: 0, stderr: '' });
       expect(checked.stdout).toMatch(
-        /^5 entries, 5 events, 1 sessions, 1 grants, .*every promise was kept\n$/,
+        /^6 entries, 7 events, 1 sessions, 1 grants, .*every promise was kept\n$/,
       );
       const unnamed = await leasehold(['history', 'read', '-d', data]);
       expect(unnamed).toMatchObject({ code: EXIT_USAGE, stdout: '' });
@@ -221,12 +230,9 @@ describe('history', () => {
       const read = await leasehold(['history', 'read', '-d', data, '-n', 'whole']);
       const entries = linesOf<HistoryEntry>(read.stdout);
       const grant = entries.find(({ events }) => events[0]?.type === 'granted') as HistoryEntry;
-      const again = { ...grant, index: 6, events: [{ ...grant.events[0], key: 'k2' }] };
+      const again = { ...grant, index: 5, events: [{ ...grant.events[0], key: 'k2' }] };
       const file = join(data, 'broken.ndjson');
-      writeFileSync(
-        file,
-        [...entries.slice(0, 4), { ...again, index: 5 }].map((one) => JSON.stringify(one)).join('\n'),
-      );
+      writeFileSync(file, [...entries.slice(0, 4), again].map((one) => JSON.stringify(one)).join('\n'));
       const checked = await leasehold(['history', 'check', file]);
       expect(checked.code).toBe(EXIT_WRONG);
       expect(checked.stdout).toMatch(/^exclusion \(.*rule C2\): /m);
@@ -262,11 +268,11 @@ test(
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const [head, first, second] = stdout.split('\n');
     expect(head).toMatch(/^ALIAS +LOCKNAMESPACE +CLASS +TTL +SESSIONS +HELD/);
-    expect(first).toMatch(/^trimmed +test\/trimmed +Efficiency +15 s +1 +0 /);
-    expect(second).toMatch(/^whole +test\/whole +Efficiency +15 s +1 +0 /);
+    expect(first).toMatch(/^trimmed +test\/trimmed +Efficiency +15 s +0 +0 /);
+    expect(second).toMatch(/^whole +test\/whole +Efficiency +15 s +0 +0 /);
     const json = await leasehold(['inspect', 'whole', '-d', data, '-o', 'json']);
     expect(JSON.parse(json.stdout)).toMatchObject([
-      { namespace: 'whole', position: { epoch: 1, index: 5 }, config: { name: 'whole', consumers: null } },
+      { namespace: 'whole', position: { epoch: 1, index: 6 }, config: { name: 'whole', consumers: null } },
     ]);
     expect((await leasehold(['inspect', 'nope', '-d', data])).code).toBe(EXIT_USAGE);
   },

@@ -1,6 +1,7 @@
 /** Histories that the property must refuse. */
 import {
   begun,
+  ending,
   granted,
   History,
   opened,
@@ -49,6 +50,18 @@ refuses('liveness', {
     history: new History().entry(tookOver(1, 1_000), opened(1)).entry(granted(1_001, 1)),
     tokens: [1_001],
     indexes: [2],
+    finish: { clientsGone: true },
+  }),
+  'a session left when all clients are gone': () => ({
+    history: new History().entry(tookOver(1, 1_000), opened(1)),
+    tokens: [],
+    indexes: [1],
+    finish: { clientsGone: true },
+  }),
+  'a session that is still ending when all clients are gone': () => ({
+    history: new History().entry(tookOver(1, 1_000), opened(1)).entry(ending(1, 'closed')),
+    tokens: [],
+    indexes: [1, 2],
     finish: { clientsGone: true },
   }),
   'a waiter of a quarantined name': () => ({

@@ -7,8 +7,8 @@
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { kill, pid } from 'node:process';
 import { DatabaseSync } from 'node:sqlite';
+import { isRunning, processId } from '../../platform/process.ts';
 import { LogInUseError } from '../errors.ts';
 import { sqliteCode } from './database.ts';
 
@@ -42,7 +42,7 @@ export function lockDirectory(directory: string): DirectoryLock {
 /** For the message of whoever is refused; the lock itself does not depend on it. */
 function recordOwner(directory: string): void {
   const path = join(directory, OWNER_FILE);
-  writeFileSync(`${path}.new`, `${JSON.stringify({ pid })}\n`);
+  writeFileSync(`${path}.new`, `${JSON.stringify({ pid: processId })}\n`);
   renameSync(`${path}.new`, path);
 }
 
@@ -52,10 +52,9 @@ function readOwner(directory: string): number | undefined {
     const owner: unknown = JSON.parse(readFileSync(join(directory, OWNER_FILE), 'utf8'));
     if (typeof owner !== 'object' || owner === null || !('pid' in owner)) return undefined;
     if (typeof owner.pid !== 'number' || !Number.isSafeInteger(owner.pid) || owner.pid < 1) return undefined;
-    kill(owner.pid, 0);
-    return owner.pid;
+    return isRunning(owner.pid) ? owner.pid : undefined;
   } catch {
-    // Unreadable, or no such process (or one of another account): told without a number.
+    // Unreadable: told without a number.
     return undefined;
   }
 }

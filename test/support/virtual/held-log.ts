@@ -11,7 +11,6 @@ import {
   type AppendOutcome,
   CorruptLogError,
   type Leadership,
-  type LogPosition,
   type SnapshotManifest,
   type SnapshotWriter,
   type StoredEntry,
@@ -89,9 +88,5 @@ export class HeldLog extends MemoryLog {
   override async close(): Promise<void> {
     this.calls.closes++;
     await super.close();
-  }
-
-  override async head(): Promise<LogPosition> {
-    return super.head();
   }
 }
