@@ -14,6 +14,7 @@ interface DevFlags {
   readonly filename: readonly string[];
   readonly port: number;
   readonly data: string;
+  readonly output: string;
   readonly logLevel: LogLevel;
 }
 
@@ -23,6 +24,7 @@ export function devCommand(): Command {
     .requiredOption('-f, --filename <path>', 'manifest file or folder; may be repeated', collect)
     .option('-p, --port <number>', 'port on 127.0.0.1 (0 = any free one)', parsePort, DEFAULT_PORT)
     .option('-d, --data <folder>', 'where grants are kept; delete it to start from nothing', '.leasehold')
+    .option('-o, --output <format>', 'json: one JSON line when it serves, for scripts', 'text')
     .option('--log-level <level>', 'debug, info, warn, error or silent', 'warn')
     .addHelpText('after', HELP)
     .action(runDev);
@@ -43,7 +45,8 @@ async function runDev(flags: DevFlags): Promise<void> {
   let server: DevServer | null = null;
   let isStopping = false;
   const stop = async (code: number): Promise<void> => {
-    if (isStopping) return;
+    // Asked twice: whatever still waits is safe in the log.
+    if (isStopping) process.exit(EXIT_UNAVAILABLE);
     isStopping = true;
     await server?.stop();
     process.exit(code);
@@ -64,7 +67,16 @@ async function runDev(flags: DevFlags): Promise<void> {
     fail(error);
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop(0));
-  printStart(server, flags);
+  if (flags.output === 'json') console.log(JSON.stringify(describe(server, flags)));
+  else printStart(server, flags);
+}
+
+/** What a script wants to know: `{url, data, namespaces: [{alias, namespace, name}]}`. */
+function describe(server: DevServer, { data }: DevFlags): object {
+  const namespaces = server
+    .namespaces()
+    .map(({ alias, config: { namespace, name } }) => ({ alias, namespace, name }));
+  return { url: server.url, data, namespaces };
 }
 
 function fail(error: unknown): never {
