@@ -100,7 +100,7 @@ class Run {
     assert(entry.behaviour <= BEHAVIOUR_LEVEL_MAX, `behaviour level ${entry.behaviour} is unknown`);
     assert(entry.lineage === state.lineage, 'the entry belongs to another lineage');
     assert(entry.index === state.index + 1, `entry ${entry.index} does not follow ${state.index}`);
-    const isTakeOver = entry.commands[0]?.type === 'takeOver';
+    const isTakeOver = entry.commands.find(({ type }) => type !== 'quarantine')?.type === 'takeOver';
     assert(
       entry.epoch === state.epoch || (entry.epoch > state.epoch && isTakeOver),
       'the epoch does not fit',

@@ -1,7 +1,8 @@
 /** What went wrong in other lock services, as far as the state machine alone shows it: groups H and I (names and leaks). */
-import fc from 'fast-check';
+
 import { describe, expect, it } from 'vitest';
 import { TestGroup, traceOf } from '../../test/support/core.ts';
+import { fc } from '../../test/support/seeded.ts';
 import { NAME_BYTES_MAX } from '../api/limits.ts';
 import { utf8Length } from '../api/names.ts';
 import { read } from './index.ts';

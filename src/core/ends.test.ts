@@ -166,7 +166,18 @@ describe('sessions that end', () => {
       expect(result).toMatchObject({ type: 'refused', code: 'SESSION_EXPIRED' });
     }
     expect(sessionStatus(again.state, session, 1)).toBeNull();
-    expect(eventsOf(again.run([first]).events, 'sessionEnding')).toEqual([]);
+  });
+
+  it('rule C10: end once, however often they are said to have expired', () => {
+    const group = new TestGroup();
+    const session = group.openWithLocks(TRANSITIONS_PER_ENTRY_MAX + 3);
+    const expire: Command = { type: 'expireSessions', sessions: [session, session], cause: 'expired' };
+    const { events } = group.run([expire, expire]);
+    expect(eventsOf(events, 'sessionEnding')).toHaveLength(1);
+    expect(group.state.backlog).toHaveLength(1);
+    expect(eventsOf(group.run([expire]).events, 'sessionEnding', 'sessionEnded')).toEqual([
+      { type: 'sessionEnded', session },
+    ]);
   });
 
   it('rule C10: lose their locks in slices, waits first, then by rising token', () => {

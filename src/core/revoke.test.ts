@@ -175,6 +175,22 @@ describe('forced ends', () => {
     expect(sessionStatus(again.state, owner, 1)?.revoking).toHaveLength(TRANSITIONS_PER_ENTRY_MAX);
   });
 
+  it('rule C9: a removed consumer waits once for its turn, however often the configuration changes', () => {
+    const group = new TestGroup();
+    const strict = { consumers: [{ namespace: 'other', serviceAccounts: null }] };
+    const [big, small] = [group.openWithLocks(TRANSITIONS_PER_ENTRY_MAX + 5), group.open()];
+    const token = group.lock(small, 'x');
+    const versions = [2, 3, 4].map((version) => ({ ...group.configureCommand(strict), version }));
+    group.run(versions);
+    expect(group.state.backlog).toMatchObject([
+      { kind: 'strip', session: { id: big } },
+      { kind: 'strip', session: { id: small } },
+    ]);
+    const revoking = eventsOf(group.pass(0), 'revoking');
+    expect(revoking).toHaveLength(6);
+    expect(revoking.at(-1)).toMatchObject({ session: small, token });
+  });
+
   it('rule C9: accounts are told apart by namespace and name, or by namespace alone', () => {
     const group = new TestGroup();
     const open = (account: string) => group.open({ identity: { account, podUid: '' } });

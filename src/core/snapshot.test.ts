@@ -1,6 +1,6 @@
 /** Snapshots: what is read back behaves like what was written; anything else is refused. test/model looks for more. */
 import { describe, expect, it } from 'vitest';
-import { LINEAGE, openCommand, TestGroup, traceOf } from '../../test/support/core.ts';
+import { LINEAGE, openCommand, SECRET_HASH, TestGroup, traceOf } from '../../test/support/core.ts';
 import { apply, createState, FormatError, SnapshotReader, type State, writeSnapshot } from './index.ts';
 
 function readBack(lines: Iterable<string>): State {
@@ -46,11 +46,31 @@ describe('a snapshot', () => {
     const group = everything();
     const copy = readBack(writeSnapshot(group.state));
     for (const afterMs of [0, 1_000, 4_000, 10_000, 30_000, 60_000, 600_000, 86_400_000]) {
-      const draft = group.draft([openCommand(), group.acquireCommand(3, 'x', { waitMs: 5_000 })], afterMs);
+      const attach = 8 + group.state.index;
+      const draft = group.draft(
+        [
+          // Lists its grants by rising token, which is not the order of its keys.
+          { type: 'attach', session: 2, attach, secretHash: SECRET_HASH },
+          openCommand(),
+          group.acquireCommand(3, 'x', { waitMs: 5_000 }),
+        ],
+        afterMs,
+      );
       expect(apply(copy, draft)).toEqual(group.run(draft.commands, afterMs));
       expect(copy.eventHash).toBe(group.state.eventHash);
     }
     expect(traceOf(copy).toSorted()).toEqual(traceOf(group.state).toSorted());
+  });
+
+  it('rules L3, C10: taken while a session is ending, it goes on ending it', () => {
+    const group = new TestGroup();
+    const session = group.openWithLocks(2_003);
+    group.expire(session);
+    const copy = readBack(writeSnapshot(group.state));
+    const { events } = apply(copy, group.draft([]));
+    expect(events).toHaveLength(4);
+    expect(events.at(-1)).toEqual({ type: 'sessionEnded', session });
+    expect(events).toEqual(group.pass(0));
   });
 
   it('rule L3: is the same text when it is written again', () => {

@@ -1,6 +1,7 @@
 /** The heap of timers against a plain sorted list. */
-import fc from 'fast-check';
+
 import { describe, expect, it } from 'vitest';
+import { fc } from '../../test/support/seeded.ts';
 import { type Due, TimerQueue } from './timer-queue.ts';
 
 function timer(): Due {

@@ -53,6 +53,12 @@ describe('step 0, the check of the entry', () => {
     expect(model.apply({ ...entry, index: 2, at: 100 }).events).toEqual([]);
   });
 
+  it('takes a takeOver behind quarantines for the first command', () => {
+    const commands: Command[] = [{ type: 'quarantine', name: 'a', reason: '' }, takeOver(2)];
+    const { events } = begun().apply({ ...entry, index: 2, at: 100, epoch: 2, commands });
+    expect(events.map(({ type }) => type)).toEqual(['quarantined', 'tookOver']);
+  });
+
   it('takes the same time and a later epoch that begins with takeOver', () => {
     const { events } = begun().apply({ ...entry, index: 2, at: 100, epoch: 5, commands: [takeOver(5)] });
     expect(events).toEqual([{ type: 'tookOver', epoch: 5, token: 0, reason: 'test' }]);

@@ -131,7 +131,8 @@ function checkEntry(state: NaiveState, entry: NaiveEntry): void {
   assert(entry.index === state.index + 1, `entry ${entry.index} does not follow ${state.index}`);
   assert(entry.epoch >= state.epoch, 'the epoch went back');
   assert(
-    entry.epoch === state.epoch || entry.commands[0]?.type === 'takeOver',
+    entry.epoch === state.epoch ||
+      entry.commands.find(({ type }) => type !== 'quarantine')?.type === 'takeOver',
     'a higher epoch without takeOver as its first command',
   );
   assert(entry.at >= state.at, 'group time went back');

@@ -10,7 +10,7 @@ import { acquire, expire, modelGroup, namespaceConfig } from './model.fixture.ts
 import { RandomHistory, steps } from './random-histories.fixture.ts';
 import type { Verdict } from './verdict.ts';
 
-const RUNS = 1_000;
+const RUNS = 500;
 const seed = Number(process.env.LEASEHOLD_SEED ?? Date.now() % 2 ** 31);
 const parameters = { seed, numRuns: RUNS };
 

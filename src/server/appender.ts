@@ -20,6 +20,7 @@ export class Appender {
   readonly #log: LockLog;
   readonly #leadership: Leadership;
   #head: LogPosition;
+  #hasGivenUp = false;
 
   constructor(runtime: Runtime, log: LockLog, leadership: Leadership, head: LogPosition) {
     this.#runtime = runtime;
@@ -42,15 +43,20 @@ export class Appender {
     return { outcome, bytes: bytes.length };
   }
 
+  /** The append under way is not sent again; its outcome stays unknown, as it would if this process ended now. */
+  giveUp(): void {
+    this.#hasGivenUp = true;
+  }
+
   async #keepAt(stored: StoredEntry): Promise<AppendOutcome> {
     for (;;) {
       try {
         return await this.#log.append(this.#leadership, stored);
       } catch (error) {
-        if (!(error instanceof LogUnavailableError)) throw error;
+        if (!(error instanceof LogUnavailableError) || this.#hasGivenUp) throw error;
         this.#runtime.logger.warn({ index: stored.index, error }, 'the log does not answer; work pauses');
       }
-      await new Promise<void>((resolve) => this.#runtime.timers.after(RETRY_MS, resolve));
+      await new Promise<void>((resolve) => void this.#runtime.timers.after(RETRY_MS, resolve));
     }
   }
 }

@@ -7,11 +7,13 @@ import type { ReadQuery } from '../api/wire.ts';
 import { type CoreFault, canonicalJson, type FaultStep, sha256 } from '../core/index.ts';
 import type { Logger } from '../platform/runtime.ts';
 import { type Batch, prepend } from './inbox.ts';
-import type { Outgoing } from './outbox.ts';
+import { NOBODY, type Outgoing } from './outbox.ts';
 
 const REMEMBERED_MAX = 1_000;
 /** The same name failing again after its quarantine: something else is wrong, and going on would be guessing. */
 const FAULTS_PER_NAME_MAX = 3;
+/** Commands of the leader's own are made again at the next turn, so leaving one out settles nothing. */
+const OWN_FAULTS_MAX = 3;
 
 export interface Culprit {
   readonly from: Outgoing;
@@ -23,6 +25,7 @@ export class Faults {
   readonly #known = new Set<string>();
   readonly #byName = new Map<string, number>();
   #retry: Batch | null = null;
+  #ownFaults = 0;
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -32,11 +35,11 @@ export class Faults {
     return this.#known.size > 0 && this.#known.has(fingerprint(body));
   }
 
-  /** The batch to try again, without its culprit. */
+  /** The batch to try again, without its culprit; null when nothing is left of it. */
   takeRetry(): Batch | null {
     const retry = this.#retry;
     this.#retry = null;
-    return retry;
+    return retry === null || retry.commands.length + retry.reads.length > 0 ? retry : null;
   }
 
   /** Decides what the next entry must look like. Throws when there is no way to go on. */
@@ -55,6 +58,7 @@ export class Faults {
   #blameCommand(position: number, batch: Batch, fault: CoreFault): Culprit {
     const command = batch.commands[position] as Command;
     const culprit = { from: batch.from[position] as Outgoing, id: batch.ids[position] as number };
+    if (culprit.from === NOBODY && ++this.#ownFaults > OWN_FAULTS_MAX) throw fault;
     this.#logger.error(
       { command: command.type, error: fault.message },
       'command refused: it made the state machine throw',

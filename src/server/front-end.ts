@@ -58,7 +58,7 @@ export class FrontEnd {
   constructor(runtime: Runtime, config: () => NamespaceConfig | null) {
     this.#runtime = runtime;
     this.#config = config;
-    this.#namespaceLimiter = new RateLimiter(1, runtime.clock.monotonicMs());
+    this.#namespaceLimiter = new RateLimiter(runtime.clock.monotonicMs());
   }
 
   get clients(): number {
@@ -74,7 +74,7 @@ export class FrontEnd {
   connect(identity: Identity, handler: ClientHandler): ClientStream {
     const now = this.#runtime.clock.monotonicMs();
     const number = ++this.#lastClient;
-    this.#clients.set(number, { number, identity, handler, limiter: new RateLimiter(1, now) });
+    this.#clients.set(number, { number, identity, handler, limiter: new RateLimiter(now) });
     return {
       send: (frame) => this.#receive(number, frame),
       close: () => this.#closed(number),
@@ -158,8 +158,15 @@ export class FrontEnd {
     return { type: 'rejected', code: 'RATE_LIMITED', message, limit, retryAfterMs };
   }
 
-  #send({ handler }: Client, frame: Omit<ServerFrame, 'position' | 'leading'>): void {
-    handler.onFrame({ position: this.#position, leading: this.#leader !== null, ...frame });
+  #send({ number, handler }: Client, frame: Omit<ServerFrame, 'position' | 'leading'>): void {
+    try {
+      handler.onFrame({ position: this.#position, leading: this.#leader !== null, ...frame });
+    } catch (error) {
+      // What goes wrong at one client must not reach the leader that is publishing, nor the other clients: it attaches anew.
+      this.#runtime.logger.error({ client: number, error: String(error) }, 'client failed on a frame; stream closed');
+      this.#closed(number);
+      handler.onClose();
+    }
   }
 }
 

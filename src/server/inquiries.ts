@@ -9,10 +9,12 @@ export class Inquiries {
   /** Of those that have no answer yet. */
   readonly #rejects = new Set<(error: Error) => void>();
 
-  /** `push` puts one request into the leader's inbox. Resolves with the answers, in the order of `bodies`. */
+  /**
+   * `push` puts one request into the leader's inbox; false: it is full. Resolves with the answers, in the order of `bodies`.
+   */
   ask(
     bodies: readonly (Command | ReadQuery)[],
-    push: (body: Command | ReadQuery, from: Outgoing, id: number) => void,
+    push: (body: Command | ReadQuery, from: Outgoing, id: number) => boolean,
   ): Promise<readonly AnswerBody[]> {
     return new Promise((resolve, reject) => {
       const answers: AnswerBody[] = [];
@@ -28,7 +30,12 @@ export class Inquiries {
         resolve(answers);
       };
       const from = new Outgoing({ send }, 0);
-      for (const [id, body] of bodies.entries()) push(body, from, id);
+      for (const [id, body] of bodies.entries()) {
+        if (push(body, from, id)) continue;
+        this.#rejects.delete(reject);
+        reject(new Error('too many requests wait for the log'));
+        return;
+      }
     });
   }
 

@@ -6,7 +6,7 @@
  * The state runs ahead of the log by the one entry in flight: `apply` comes before the append, so that a command that
  * throws never gets into the log (rule C13), and nothing is published before the commit (rule S1).
  */
-import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
+import type { Attach, Command, CommandResult, HistoryEntry } from '../api/entry.ts';
 import { FORMAT_VERSION } from '../api/limits.ts';
 import type { AnswerBody, Position, ReadQuery, ReadResult, RelayFrame, RelayRequest } from '../api/wire.ts';
 import {
@@ -30,6 +30,9 @@ import { Publisher } from './publisher.ts';
 import { Pulse } from './pulse.ts';
 import { recover } from './recovery.ts';
 import { Snapshots } from './snapshots.ts';
+
+/** How long an orderly stop may wait for commits. */
+const HAND_OVER_MS_MAX = 5_000;
 
 export interface LeaderOptions {
   readonly runtime: Runtime;
@@ -87,6 +90,7 @@ export class Leader {
   #isTurnPlanned = false;
   #isStopped = false;
   #whenIdle: (() => void) | null = null;
+  #stopping: Promise<void> | null = null;
 
   private constructor(
     options: LeaderOptions,
@@ -137,11 +141,14 @@ export class Leader {
     const now = this.#nowMs();
     for (const { client, requests, keepalive } of frame.groups) {
       const from = this.#clientOf(link, client);
-      for (let i = 0; i < requests.length; i++) this.#take(from, requests[i] as RelayRequest);
-      if (keepalive !== undefined) this.#publisher.keepalive(from, keepalive, now);
+      for (let i = 0; i < requests.length; i++) this.#take(from, requests[i] as RelayRequest, now);
+      if (keepalive !== undefined && !this.#isStopped) this.#publisher.keepalive(from, keepalive, now);
     }
     for (const client of frame.closed) {
-      this.#clients.get(link)?.delete(client);
+      const clients = this.#clients.get(link);
+      const gone = clients?.get(client);
+      if (gone !== undefined) gone.isClosed = true;
+      clients?.delete(client);
       this.#publisher.forget(link, client);
     }
     if (this.#inbox.size > 0) this.#planTurn();
@@ -149,6 +156,7 @@ export class Leader {
   }
 
   disconnect(link: FrontEndLink): void {
+    for (const client of this.#clients.get(link)?.values() ?? []) client.isClosed = true;
     this.#clients.delete(link);
     this.#publisher.forget(link);
   }
@@ -171,12 +179,31 @@ export class Leader {
     return answers;
   }
 
-  /** Hands over in order: finish what is in flight, say so in the log, give the leadership back. */
-  async stop(): Promise<void> {
+  /**
+   * Hands over in order: finish what is in flight, say so in the log, give the leadership back. When nothing can be committed
+   * it stops after a while all the same, and a successor has to wait until this leadership runs out.
+   */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#handOver();
+    return this.#stopping;
+  }
+
+  async #handOver(): Promise<void> {
     if (this.#isStopped) return;
-    await this.submit([{ type: 'resign', epoch: this.#leadership.epoch }]);
-    this.#isStopped = true;
-    this.#pulse.stop();
+    const { timers, logger } = this.#runtime;
+    const limit = timers.after(HAND_OVER_MS_MAX, () => {
+      logger.warn({}, 'nothing can be committed: stopped without handing over');
+      this.#appender.giveUp();
+      this.#stopServing();
+    });
+    // Rejected when this server has stopped in the meantime: nothing is left to hand over.
+    const isResigned = await this.submit([{ type: 'resign', epoch: this.#leadership.epoch }]).then(
+      () => true,
+      () => false,
+    );
+    limit.cancel();
+    this.#stopServing();
+    if (!isResigned) return;
     if (this.#isBusy) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
     await this.#options.log.resign(this.#leadership);
   }
@@ -198,7 +225,8 @@ export class Leader {
     this.#arm();
   }
 
-  #take(from: Outgoing, { id, body }: RelayRequest): void {
+  #take(from: Outgoing, { id, body }: RelayRequest, nowMs: number): void {
+    if (body.type === 'attach') this.#renewFor(body, nowMs);
     if (this.#isStopped) {
       this.#publisher.reject(from, id, this.position, 'UNAVAILABLE', 'this server does not lead any more');
     } else if (this.#faults.isKnown(body)) {
@@ -250,15 +278,17 @@ export class Leader {
     else this.#arm();
   }
 
-  /** The verdict over silent sessions goes first, except over those whose attach is in this very batch (rule S6). */
+  /** The verdict over silent sessions goes first; what has arrived from them has renewed their leases (rule S6). */
   #expire(batch: Batch, nowMs: number): void {
-    const expired = this.#publisher.leases.expired(nowMs);
-    if (expired.length === 0) return;
-    const attaching = new Set(
-      batch.commands.map((command) => (command.type === 'attach' ? command.session : 0)),
-    );
-    const sessions = expired.filter((session) => !attaching.has(session));
+    const sessions = this.#publisher.leases.expired(nowMs);
     if (sessions.length > 0) prepend(batch, { type: 'expireSessions', sessions, cause: 'expired' });
+  }
+
+  /** An attach that will be accepted counts as a keepalive from its arrival on, however long it waits (rules S3, S6). */
+  #renewFor({ session: id, attach, secretHash }: Attach, nowMs: number): void {
+    const session = this.#state.sessions.get(id);
+    if (session === undefined || session.secretHash !== secretHash || attach <= session.attach) return;
+    this.#publisher.leases.renew(id, nowMs);
   }
 
   #append(batch: Batch, startedMs: number): void {
@@ -277,6 +307,7 @@ export class Leader {
     try {
       applied = apply(this.#state, draft, this.#options.probe);
     } catch (fault) {
+      this.#publisher.returnKeepalives(keepalives);
       this.#rebuild(batch, fault).catch((error: unknown) => this.#stopBecause({ kind: 'failed', error }));
       return;
     }
@@ -333,11 +364,18 @@ export class Leader {
   }
 
   #stopBecause(reason: StopReason): void {
+    this.#isBusy = false;
+    this.#whenIdle?.();
+    if (this.#isStopped) return;
+    this.#stopServing();
+    this.#options.onStopped(reason);
+  }
+
+  /** From now on nothing is appended, and whoever waits for an answer of ours is told. */
+  #stopServing(): void {
     this.#isStopped = true;
     this.#pulse.stop();
-    this.#whenIdle?.();
     this.#inquiries.fail(new Error('this server has stopped leading'));
-    this.#options.onStopped(reason);
   }
 
   /** Wakes up for the next beat, or for the timer that falls due before it. */

@@ -26,6 +26,8 @@ export class Outgoing {
   notices: SessionNotice[] = [];
   keepalives: KeepaliveAnswer[] = [];
   isListed = false;
+  /** Nobody hears what is sent to it any more. */
+  isClosed = false;
 
   constructor(link: FrontEndLink, client: number) {
     this.link = link;

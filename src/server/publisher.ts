@@ -58,6 +58,11 @@ export class Publisher {
     return taken;
   }
 
+  /** Their entry was not appended: they wait for the next one, before those that came meanwhile. */
+  returnKeepalives(taken: readonly PendingKeepalive[]): void {
+    this.#keepalives = [...taken.filter(({ to }) => !to.isClosed), ...this.#keepalives];
+  }
+
   /** Refused without any state: needs no commit. */
   reject(
     to: Outgoing,
@@ -103,6 +108,7 @@ export class Publisher {
     for (const [session, { to }] of this.#routes) {
       if (to.link === link && (client === undefined || to.client === client)) this.#routes.delete(session);
     }
+    this.#keepalives = this.#keepalives.filter(({ to }) => !to.isClosed);
   }
 
   /** Where a session's notices go from now on, and its lease. */

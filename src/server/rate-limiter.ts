@@ -2,13 +2,12 @@
  * A token bucket: so many operations a second, with a burst of one second's worth.
  */
 export class RateLimiter {
-  #tokens: number;
+  /** Full at first, whatever the rate turns out to be. */
+  #tokens = Number.POSITIVE_INFINITY;
   #filledAtMs: number;
-  #perSecond: number;
+  #perSecond = 0;
 
-  constructor(perSecond: number, nowMs: number) {
-    this.#perSecond = perSecond;
-    this.#tokens = perSecond;
+  constructor(nowMs: number) {
     this.#filledAtMs = nowMs;
   }
 

@@ -35,6 +35,7 @@ export function requestProblem(body: ClientRequestBody): Problem | null {
         number('wait_ms', body.waitMs, WAIT_MS_MAX) ??
         number('permits', body.permits, Number.MAX_SAFE_INTEGER) ??
         mode(body.mode) ??
+        flag('reentrant', body.reentrant) ??
         bucket(body.name, body.bucket) ??
         number('mapVersion', body.mapVersion, Number.MAX_SAFE_INTEGER) ??
         acks(body.acks)
@@ -50,7 +51,7 @@ export function requestProblem(body: ClientRequestBody): Problem | null {
     case 'cancel':
       return acting(body) ?? key(body.key) ?? acks(body.acks);
     case 'closeSession':
-      return acting(body);
+      return acting(body) ?? flag('clean', body.clean);
     case 'attachWithSecret':
       return acting(body) ?? text('secret', body.secret, 256);
     case 'open':
@@ -109,6 +110,10 @@ function number(field: string, value: number, max: number): Problem | null {
   return { field, message: `${field} must be a whole number from 0 to ${max}`, limit: max };
 }
 
+function flag(field: string, value: boolean): Problem | null {
+  return typeof value === 'boolean' ? null : { field, message: `${field} must be true or false` };
+}
+
 function mode(value: string): Problem | null {
   const isKnown = (MODES as readonly string[]).includes(value);
   return isKnown ? null : { field: 'mode', message: `mode must be one of ${MODES.join(', ')}` };
@@ -121,6 +126,7 @@ function bucket(lockName: string, value: number): Problem | null {
 }
 
 function acks(keys: readonly string[]): Problem | null {
+  if (!Array.isArray(keys)) return { field: 'acks', message: 'acks is not a list' };
   if (keys.length > UNSETTLED_OUTCOMES_MAX) {
     const message = `more than ${UNSETTLED_OUTCOMES_MAX} keys are acknowledged at once`;
     return { field: 'acks', message, limit: UNSETTLED_OUTCOMES_MAX };

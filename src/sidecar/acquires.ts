@@ -88,6 +88,8 @@ export class Acquires {
   acquire(call: AcquireCall): Promise<Token> {
     const known = call.request === undefined ? undefined : this.#byRequest.get(call.request);
     if (known !== undefined) return this.#again(known, call);
+    // Gone before anything was sent: a cancel sent now would overtake its own acquire.
+    if (call.hangUp.aborted) return Promise.reject(new LeaseholdError('CANCELLED', 'the caller hung up'));
     const attempt = new Attempt(`${this.#keyPrefix}-${(++this.#lastKey).toString(36)}`, call, call.request);
     this.#attempts.set(attempt.key, attempt);
     if (call.request !== undefined) this.#byRequest.set(call.request, attempt);
@@ -114,6 +116,13 @@ export class Acquires {
   refused(key: string, code: RefusalCode): void {
     const attempt = this.#attempts.get(key);
     if (attempt !== undefined) this.#refuse(attempt, new LeaseholdError(code, REFUSAL_TEXTS[code]));
+  }
+
+  /** Granted and already being revoked when we hear of it: too late to be told to anybody. */
+  takenBack(key: string): void {
+    const attempt = this.#attempts.get(key);
+    if (attempt === undefined || attempt.state.kind === 'granted') return;
+    this.#giveUp(attempt, 'CANCELLED', 'the lock was granted and revoked before this could be told');
   }
 
   /** A repeat of what was granted in an earlier life is answered as in that one. */

@@ -204,8 +204,9 @@ export class GroupSession implements AttachableSession {
       this.#over('the lock service has ended the session');
       return;
     }
-    this.#acknowledge(sent);
+    // First, since this very answer must not extend what it names (rule C9).
     for (const token of status.revoking) this.#owner.revoking(token, 'break');
+    this.#acknowledge(sent);
     this.#compare(status);
   }
 
@@ -264,6 +265,8 @@ export class GroupSession implements AttachableSession {
     this.#client.send({ type: 'attachWithSecret', session: this.#id, attach, secret }, (answer) => {
       if (this.#phase !== 'attaching' || attach !== this.#attach) return;
       if (answer.type === 'attached') {
+        // As in `kept`: a notice of it may have been lost with the stream before.
+        for (const { token, revoking } of answer.grants) if (revoking) this.#owner.revoking(token, 'break');
         this.#acknowledge(sent);
         this.#owner.attached(answer.grants, answer.waits);
         this.#live();

@@ -171,11 +171,11 @@ export class NamespaceSession implements SessionOwner {
       if (!listed.has(grant.token)) this.#lose(grant, 'the lock service does not know this grant any more');
     }
     for (const { token, keys, revoking } of grants) {
-      if (revoking) this.revoking(token, 'break');
       if (this.#grants.has(token) || this.#releasing.has(token)) continue;
       const key = keys[0] as string;
-      if (this.#acquires.knows(key)) this.#acquires.granted(key, token);
-      else this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
+      if (!this.#acquires.knows(key)) this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
+      else if (revoking) this.#acquires.takenBack(key);
+      else this.#acquires.granted(key, token);
     }
     for (const { key } of waits)
       if (!this.#acquires.knows(key)) this.#acquires.cancelUntilConfirmed(key, { isFirst: true });

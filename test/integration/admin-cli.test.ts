@@ -10,6 +10,7 @@ import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
 import { startAdminServer } from '../../src/server/grpc/admin-server.ts';
 import { ADMIN_SOCKET } from '../../src/server/grpc/socket.ts';
 import { Replica } from '../../src/server/replica.ts';
+import { collect } from '../support/admin-services.ts';
 import { leasehold } from '../support/cli.ts';
 import { acquireCommand, namespaceConfig, openCommand } from '../support/core.ts';
 import { eventually } from '../support/dev/lock-api.ts';
@@ -37,6 +38,10 @@ function linesOf<T>(stdout: string): T[] {
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as T);
+}
+
+function ndjson(entries: readonly object[]): string {
+  return entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
 }
 
 /** `whole` has six entries, and nothing that could expire; `trimmed` does not begin with entry 1 any more. Both are being written. */
@@ -199,7 +204,6 @@ describe('log dump', () => {
       expect(ambiguous).toMatchObject({ code: EXIT_USAGE, stdout: '' });
       expect(ambiguous.stderr).toContain('choose with --namespace: trimmed, whole');
       expect((await leasehold(['log', 'dump', data, '--from', '0'])).code).toBe(EXIT_USAGE);
-      expect((await leasehold(['log', 'dump', '--nonsense'])).code).toBe(EXIT_USAGE);
       expect((await leasehold(['log', 'dump', '--help'])).code).toBe(0);
     },
     TEST_MS_MAX,
@@ -227,19 +231,16 @@ describe('history', () => {
   test(
     'check: a broken promise is named, with the events that show it, and ends with 1',
     async () => {
-      const read = await leasehold(['history', 'read', '-d', data, '-n', 'whole']);
-      const entries = linesOf<HistoryEntry>(read.stdout);
+      const entries = await collect(whole.history(1));
       const grant = entries.find(({ events }) => events[0]?.type === 'granted') as HistoryEntry;
       const again = { ...grant, index: 5, events: [{ ...grant.events[0], key: 'k2' }] };
       const file = join(data, 'broken.ndjson');
-      writeFileSync(file, [...entries.slice(0, 4), again].map((one) => JSON.stringify(one)).join('\n'));
+      writeFileSync(file, ndjson([...entries.slice(0, 4), again]));
       const checked = await leasehold(['history', 'check', file]);
       expect(checked.code).toBe(EXIT_WRONG);
       expect(checked.stdout).toMatch(/^exclusion \(.*rule C2\): /m);
       expect(checked.stdout).toMatch(/^ {2}5 {2}.* granted name=/m);
-      const json = await leasehold(['history', 'check', file, '-o', 'json']);
-      expect(json.code).toBe(EXIT_WRONG);
-      expect(JSON.parse(json.stdout)).toMatchObject({ ok: false });
+      expect(checked.stdout).toMatch(/^5 entries, .*: \d+ violations$/m);
     },
     TEST_MS_MAX,
   );
@@ -247,15 +248,13 @@ describe('history', () => {
   test(
     'check: what is no whole history is not judged',
     async () => {
-      const read = await leasehold(['history', 'read', '-d', data, '-n', 'whole', '--from', '3']);
-      const late = await leasehold(['history', 'check', '-'], read.stdout);
+      const late = await leasehold(['history', 'check', '-'], ndjson(await collect(whole.history(3))));
       expect(late).toMatchObject({ code: EXIT_USAGE, stdout: '' });
       expect(late.stderr).toContain('begins with entry 3');
       const foreign = await leasehold(['history', 'check', '-'], '{"index":1}\n');
       expect(foreign.code).toBe(EXIT_USAGE);
       expect(foreign.stderr).toContain('line 1:');
       expect((await leasehold(['history', 'check', join(data, 'nowhere')])).code).toBe(EXIT_USAGE);
-      expect((await leasehold(['history', 'check', '-'])).code).toBe(EXIT_USAGE);
     },
     TEST_MS_MAX,
   );
@@ -274,7 +273,6 @@ test(
     expect(JSON.parse(json.stdout)).toMatchObject([
       { namespace: 'whole', position: { epoch: 1, index: 6 }, config: { name: 'whole', consumers: null } },
     ]);
-    expect((await leasehold(['inspect', 'nope', '-d', data])).code).toBe(EXIT_USAGE);
   },
   TEST_MS_MAX,
 );

@@ -3,6 +3,7 @@ import { lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { AdminClient } from '../../src/cli/admin-client.ts';
+import { parseHistoryLine } from '../../src/history/read.ts';
 import { ADMIN_SOCKET } from '../../src/server/grpc/socket.ts';
 import { leasehold } from '../support/cli.ts';
 import { DevProcess } from '../support/dev/dev-process.ts';
@@ -55,6 +56,10 @@ test(
     const home = workspace('jobs');
     const first = await start(home);
     expect(await servedBy(home)).toEqual(['jobs epoch 1']);
+    const follow = ['history', 'read', '-d', home.data, '--follow'];
+    const followed = await leasehold(follow, '', () => void first.kill());
+    expect(followed.code).toBe(EXIT_UNAVAILABLE);
+    expect(parseHistoryLine(followed.stdout.split('\n')[0] ?? '', 1).index).toBe(1);
     await first.kill();
     expect(lstatSync(join(home.data, ADMIN_SOCKET)).isSocket()).toBe(true);
     const asked = await leasehold(['inspect', '-d', home.data]);

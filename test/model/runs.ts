@@ -27,7 +27,7 @@ export function runSeed(seed: number, options: RunOptions, command: string): num
   const isLarge = random.chance(1 / options.largeOneIn);
   const pairOptions: PairOptions = {
     throughBytes: random.chance(0.2),
-    snapshotEvery: random.pick([0, 0, 1, 7, 50]),
+    snapshotEvery: random.pick([0, 0, 0, 0, 0, 0, 0, 10, 50, random.chance(0.2) ? 1 : 30]),
     viewEvery: isLarge ? 4 : random.pick([1, 5, 10]),
     checked: random.chance(0.5) && options.checked,
   };

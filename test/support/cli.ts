@@ -10,8 +10,12 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** `input` goes to its standard input. */
-export function leasehold(args: readonly string[], input = ''): Promise<CliResult> {
+/** `input` goes to its standard input; `onPrinted` is told each time that it has printed more. */
+export function leasehold(
+  args: readonly string[],
+  input = '',
+  onPrinted: () => void = () => undefined,
+): Promise<CliResult> {
   const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
     cwd: ROOT,
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -21,6 +25,7 @@ export function leasehold(args: readonly string[], input = ''): Promise<CliResul
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
       result[name] += text;
+      onPrinted();
     });
   }
   // It may end without reading all of it.

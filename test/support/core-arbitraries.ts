@@ -1,5 +1,5 @@
 /** Arbitrary commands and entries for fast-check: every field over its whole range, lengths up to the limits. */
-import fc from 'fast-check';
+
 import { MODES, type NamespaceConfig } from '../../src/api/config.ts';
 import type { Command, Entry } from '../../src/api/entry.ts';
 import {
@@ -14,6 +14,7 @@ import {
   RESOURCE_BYTES_MAX,
 } from '../../src/api/limits.ts';
 import { utf8Length } from '../../src/api/names.ts';
+import { fc } from './seeded.ts';
 
 /** Well-formed Unicode up to so many bytes: plain, anything at all, and exactly at the limit. */
 function text(bytesMax: number): fc.Arbitrary<string> {

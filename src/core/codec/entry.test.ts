@@ -1,9 +1,9 @@
 /** Entries as bytes: what is written is read back, what is not an entry is refused in time (rule L6). */
 import { Buffer } from 'node:buffer';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { acquireCommand } from '../../../test/support/core.ts';
 import { anyCommand, anyEntry, COMMANDS } from '../../../test/support/core-arbitraries.ts';
+import { fc } from '../../../test/support/seeded.ts';
 import type { Acquire, Command, Entry } from '../../api/entry.ts';
 import { FormatError } from './bytes.ts';
 import { decodeEntry, encodeEntry, sha256 } from './entry.ts';

@@ -10,7 +10,7 @@ import {
   released,
   tookOver,
 } from '../history.fixture.ts';
-import { ofGrant, refuses } from '../refusals.fixture.ts';
+import { ofGrant, refuses } from '../verdicts.fixture.ts';
 
 refuses('belief', {
   'a client that believes it holds while the next is granted': () => ({

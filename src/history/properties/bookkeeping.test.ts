@@ -14,7 +14,7 @@ import {
   revoked,
   revoking,
 } from '../history.fixture.ts';
-import { refuses } from '../refusals.fixture.ts';
+import { refuses } from '../verdicts.fixture.ts';
 
 refuses('bookkeeping', {
   'a release of what nobody holds': () => ({

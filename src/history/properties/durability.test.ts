@@ -1,6 +1,6 @@
 /** Histories that the property must refuse. */
 import { begun, granted, released } from '../history.fixture.ts';
-import { ofGrant, refuses, reported } from '../refusals.fixture.ts';
+import { ofGrant, refuses, reported } from '../verdicts.fixture.ts';
 
 refuses('durability', {
   'an acknowledged grant that the record does not have': () => ({

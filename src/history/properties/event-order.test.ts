@@ -1,6 +1,6 @@
 /** Histories that the property must refuse. */
 import { begun, History, opened, tookOver } from '../history.fixture.ts';
-import { refuses } from '../refusals.fixture.ts';
+import { refuses } from '../verdicts.fixture.ts';
 
 refuses('event-order', {
   'a gap': () => ({ history: begun().raw({ index: 3 }), tokens: [], indexes: [3] }),

@@ -8,7 +8,7 @@ import {
   refused,
   released,
 } from '../history.fixture.ts';
-import { refuses } from '../refusals.fixture.ts';
+import { refuses } from '../verdicts.fixture.ts';
 
 refuses('exactly-once-per-key', {
   'a repeat that was granted a second time': () => ({

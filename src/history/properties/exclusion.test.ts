@@ -1,6 +1,6 @@
 /** Histories that the property must refuse. */
 import { begun, ended, ending, expired, granted, revoking } from '../history.fixture.ts';
-import { refuses } from '../refusals.fixture.ts';
+import { refuses } from '../verdicts.fixture.ts';
 
 refuses('exclusion', {
   'two holders of one name': () => ({

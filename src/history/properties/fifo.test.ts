@@ -1,6 +1,6 @@
 /** Histories that the property must refuse. */
 import { begun, granted, grantedFromQueue, queued, released } from '../history.fixture.ts';
-import { refuses } from '../refusals.fixture.ts';
+import { refuses } from '../verdicts.fixture.ts';
 
 refuses('fifo', {
   'the second waiter before the first': () => ({

@@ -13,7 +13,7 @@ import {
   revoking,
   tookOver,
 } from '../history.fixture.ts';
-import { last, refuses } from '../refusals.fixture.ts';
+import { last, refuses } from '../verdicts.fixture.ts';
 
 refuses('freed-in-time', {
   'a dead holder whose locks are freed too late': () => {

@@ -1,6 +1,6 @@
 /** Histories that the property must refuse. */
 import { begun, configured, granted, opened, queued, under } from '../history.fixture.ts';
-import { refuses } from '../refusals.fixture.ts';
+import { refuses } from '../verdicts.fixture.ts';
 
 refuses('limits', {
   'too many sessions': () => ({

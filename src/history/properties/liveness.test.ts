@@ -11,7 +11,7 @@ import {
   released,
   tookOver,
 } from '../history.fixture.ts';
-import { last, refuses } from '../refusals.fixture.ts';
+import { last, refuses } from '../verdicts.fixture.ts';
 
 refuses('liveness', {
   'a free name with a waiter (case B15)': () => ({

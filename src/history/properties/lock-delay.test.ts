@@ -2,6 +2,7 @@
 import {
   begun,
   broken,
+  cancelled,
   delayed,
   ended,
   ending,
@@ -16,7 +17,7 @@ import {
   revoking,
   under,
 } from '../history.fixture.ts';
-import { expiry, last, refuses } from '../refusals.fixture.ts';
+import { expiry, last, refuses } from '../verdicts.fixture.ts';
 
 refuses('lock-delay', {
   'a grant before the end of the delay': () => {
@@ -54,6 +55,22 @@ refuses('lock-delay', {
     tokens: [1_001],
     indexes: [4],
     options: under({ lockDelayMs: 5_000 }),
+  }),
+  'a cancel under revoke without the delay': () => ({
+    history: begun()
+      .entry(granted(1_001, 1))
+      .entry(revoking(1_001, 1, 15_000))
+      .entry(cancelled('key-1001', 1, 1_001)),
+    tokens: [1_001],
+    indexes: [4],
+    options: under({ lockDelayMs: 5_000 }),
+  }),
+  'a delay after a clean cancel': () => ({
+    history: begun()
+      .entry(granted(1_001, 1))
+      .entry(cancelled('key-1001', 1, 1_001), delayed(5_000)),
+    tokens: [1_001],
+    indexes: [3],
   }),
   'a delay after a clean release': () => ({
     history: begun().entry(granted(1_001, 1)).entry(released(1_001, 1), delayed(5_000)),

@@ -1,6 +1,6 @@
 /** Histories that the property must refuse. */
 import { begun, broken, granted, revoked } from '../history.fixture.ts';
-import { expiry, ofGrant, refuses, reported } from '../refusals.fixture.ts';
+import { expiry, ofGrant, refuses, reported } from '../verdicts.fixture.ts';
 
 refuses('loss-is-told', {
   'an expiry that nobody told the client': () => ({
@@ -34,6 +34,15 @@ refuses('loss-is-told', {
         { type: 'clientResumed', session: 1, at: 20_000 },
       )
       .pass(30_000)
+      .entry(),
+    tokens: [1_001],
+    indexes: [2, 62],
+  }),
+  'a client that had been resumed before, and was not told': () => ({
+    history: expiry()
+      .client(reported)
+      .client({ type: 'clientStopped', session: 1, at: 100 }, { type: 'clientResumed', session: 1, at: 200 })
+      .pass(20_000)
       .entry(),
     tokens: [1_001],
     indexes: [2, 62],

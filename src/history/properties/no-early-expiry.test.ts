@@ -11,7 +11,7 @@ import {
   revoking,
   tookOver,
 } from '../history.fixture.ts';
-import { last, refuses } from '../refusals.fixture.ts';
+import { last, refuses } from '../verdicts.fixture.ts';
 
 refuses('no-early-expiry', {
   'an expiry before the last acknowledged keepalive and TTL': () => ({

@@ -12,7 +12,7 @@ import {
   refused,
   released,
 } from '../history.fixture.ts';
-import { last, refuses } from '../refusals.fixture.ts';
+import { last, refuses } from '../verdicts.fixture.ts';
 
 refuses('no-ghost-grants', {
   'a grant to a session that ended': () => ({

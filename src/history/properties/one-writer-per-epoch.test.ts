@@ -1,6 +1,6 @@
 /** Histories that the property must refuse. */
 import { begun, opened, tookOver } from '../history.fixture.ts';
-import { refuses } from '../refusals.fixture.ts';
+import { refuses } from '../verdicts.fixture.ts';
 
 refuses('one-writer-per-epoch', {
   'an entry of an older epoch': () => {

@@ -1,6 +1,6 @@
 /** Histories that the property must refuse. */
 import { begun, granted, released, tookOver } from '../history.fixture.ts';
-import { refuses } from '../refusals.fixture.ts';
+import { refuses } from '../verdicts.fixture.ts';
 
 refuses('rising-tokens', {
   'the same token twice': () => ({

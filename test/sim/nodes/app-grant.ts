@@ -67,6 +67,12 @@ export class AppGrant {
     this.options.judge.client({ type: 'gaveUp', ...this.#subject, at: this.#world.nowMs });
   }
 
+  /** It arrived when its application had given everything up already: it never believed in it. */
+  arriveTooLate(): void {
+    this.#deadlineMs = Number.NEGATIVE_INFINITY;
+    this.giveUp();
+  }
+
   /** Told on the stream: each time counts, since it must be told once. */
   toldLost(): void {
     if (this.#state === 'believed') this.#noteBelief();

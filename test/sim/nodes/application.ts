@@ -110,7 +110,9 @@ export class Application {
   /** The answer to its acquire has arrived. */
   arrived(grant: AppGrant): void {
     this.grants.set(grant.token, grant);
-    if (this.#lostUnseen.delete(grant.token)) grant.toldLost();
+    if (!this.#lostUnseen.delete(grant.token)) return;
+    grant.arriveTooLate();
+    grant.toldLost();
   }
 
   /** Its sessions, those of single locks and those it has forgotten included. */

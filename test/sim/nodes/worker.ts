@@ -168,7 +168,7 @@ export class Worker {
   }
 
   #granted(
-    { group, name, fullName }: Target,
+    { group, name, fullName, session }: Target,
     granted: Granted,
     seen: { readonly key: string; readonly groupSession: number } | null,
   ): AppGrant {
@@ -192,6 +192,8 @@ export class Worker {
       key: seen?.key ?? '',
     };
     const grant = new AppGrant(world, options, deadlineMs);
+    // The application has closed the session while the answer was on its way.
+    if (session?.isOver === true) grant.arriveTooLate();
     this.#app.arrived(grant);
     return grant;
   }

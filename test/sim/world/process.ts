@@ -5,6 +5,7 @@
  */
 import type { Logger, Runtime } from '../../../src/platform/runtime.ts';
 import { Random } from '../../support/random.ts';
+import type { Planned } from './event-queue.ts';
 import type { Machine } from './machine.ts';
 import type { World } from './world.ts';
 
@@ -169,20 +170,22 @@ export class VirtualProcess {
     let isOff = false;
     const latenessMs = this.#options.hasJitter ? (this.#random.int(1000) / 1000) * TIMER_LATENESS_MS_MAX : 0;
     const dueMs = machine.monotonicMs() + Math.max(0, delayMs) + latenessMs;
-    const fire = (): void => {
-      if (!isOff) action();
+    let planned: Planned | null = null;
+    /** A machine that slept has counted less than it seemed: then the time has not come yet. */
+    const wake = (): void => {
+      if (isOff) return;
+      if (machine.monotonicMs() < dueMs) plan();
+      else action();
     };
-    const plan = () =>
-      world.at(Math.max(world.nowUs + 1, machine.usAt(dueMs)), () => {
-        // The machine may have slept since.
-        if (machine.monotonicMs() < dueMs) planned = plan();
-        else this.enter(life, 'timer', fire);
-      });
-    let planned = plan();
+    const plan = (): void => {
+      const atUs = Math.max(world.nowUs + 1, machine.usAt(dueMs));
+      planned = world.at(atUs, () => this.enter(life, 'timer', wake));
+    };
+    plan();
     return {
       cancel: () => {
         isOff = true;
-        planned.action = null;
+        if (planned !== null) planned.action = null;
       },
     };
   }

@@ -76,7 +76,8 @@ export class HeldLog extends MemoryLog {
   }
 
   override async readChunk(manifest: SnapshotManifest, chunk: number): Promise<Uint8Array> {
-    if (this.corrupt.has(manifest.id)) throw new CorruptLogError(`chunk ${chunk} of ${manifest.id} is corrupt`);
+    if (this.corrupt.has(manifest.id))
+      throw new CorruptLogError(`chunk ${chunk} of ${manifest.id} is corrupt`);
     return super.readChunk(manifest, chunk);
   }
 

@@ -107,7 +107,10 @@ export class FrontEndStub implements FrontEndLink {
     return answer.session;
   }
 
-  async acquire(client: number, differs: Partial<Acquire> & Pick<Acquire, 'session' | 'key'>): Promise<AnswerBody> {
+  async acquire(
+    client: number,
+    differs: Partial<Acquire> & Pick<Acquire, 'session' | 'key'>,
+  ): Promise<AnswerBody> {
     return this.get(client, acquireCommand(differs));
   }
 }
@@ -135,7 +138,11 @@ export class LeaderBench {
     const bench = new LeaderBench(new VirtualRuntime(), new MemoryStore('test-lineage'));
     await bench.lead(options);
     if (config !== null) {
-      const configured = await bench.submit({ type: 'configure', version: 1, config: namespaceConfig(config) });
+      const configured = await bench.submit({
+        type: 'configure',
+        version: 1,
+        config: namespaceConfig(config),
+      });
       if (configured.type !== 'done') throw new Error('not configured');
     }
     return bench;

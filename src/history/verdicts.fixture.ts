@@ -1,12 +1,12 @@
 /**
- * Tables of bad histories. Each is refused for one property and no other, and the verdict names the tokens and the log indexes
- * of the events that show it. Index 1 opens the sessions; the first `entry` after it has index 2.
+ * What tests expect of the checker. A bad history is refused for one property and no other, and the verdict names the tokens and
+ * the log indexes of the events that show it. Index 1 opens the sessions; the first `entry` after it has index 2.
  */
 import { describe, expect, it } from 'vitest';
 import type { CheckerOptions } from './checker.ts';
 import { begun, ended, ending, expired, granted, type History } from './history.fixture.ts';
 import type { FinishOptions } from './property.ts';
-import type { PropertyName } from './verdict.ts';
+import type { PropertyName, Verdict } from './verdict.ts';
 
 interface Bad {
   readonly history: History;
@@ -40,3 +40,9 @@ export const expiry = (): History =>
   begun().entry(granted(1_001, 1)).pass(15_000).entry(ending(1), expired(1_001, 1), ended(1));
 /** The index of the latest entry. */
 export const last = (history: History): number => history.index;
+
+/** The checker has nothing to say against the history. */
+export function expectAccepted(verdict: Verdict): void {
+  expect(verdict.violations).toEqual([]);
+  expect(verdict.ok).toBe(true);
+}
