@@ -112,9 +112,8 @@ export class Leader {
   static async start(options: LeaderOptions): Promise<Leader> {
     const { log, runtime } = options;
     const leadership = await log.campaign(options.serverId);
-    const { state, head, snapshot } = await recover(log, runtime.logger);
-    const logBytes = await log.retainedBytes();
-    const sizes = { logBytes, lastBytes: snapshot?.bytes ?? 0 };
+    const { state, head, snapshot, bytes } = await recover(log, runtime.logger);
+    const sizes = { logBytes: bytes, lastBytes: snapshot?.bytes ?? 0 };
     const dueBytes = options.snapshotDueBytes;
     const snapshots = new Snapshots(log, leadership, dueBytes === undefined ? sizes : { ...sizes, dueBytes });
     const leader = new Leader(options, leadership, { state, head, snapshots });
@@ -124,6 +123,11 @@ export class Leader {
 
   get position(): Position {
     return { lineage: this.#state.lineage, epoch: this.#leadership.epoch, index: this.#appender.head.index };
+  }
+
+  /** False once it has stopped, for whatever reason. */
+  get isLeading(): boolean {
+    return !this.#isStopped;
   }
 
   /** The state at the last commit or one entry ahead of it: for limits and figures, never for answers. */
@@ -220,7 +224,8 @@ export class Leader {
       tokenFloor: isBirth ? tokenFloor : 0,
       reason,
     };
-    await this.submit([takeOver]);
+    const [result] = await this.submit([takeOver]);
+    if (result?.type !== 'done') throw new Error(`the take-over was refused: ${JSON.stringify(result)}`);
     this.#publisher.startLeases(this.#state, this.#nowMs());
     this.#arm();
   }

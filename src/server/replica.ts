@@ -8,7 +8,7 @@ import type { Position, ReadQuery, ReadResult } from '../api/wire.ts';
 import { canonicalJson, type FaultProbe } from '../core/index.ts';
 import type { LockLog } from '../log/port.ts';
 import type { ServerGauges } from '../platform/metrics.ts';
-import type { Runtime } from '../platform/runtime.ts';
+import type { Logger, Runtime } from '../platform/runtime.ts';
 import { FrontEnd } from './front-end.ts';
 import { type CommitStats, Leader, type StopReason } from './leader.ts';
 import { history } from './recovery.ts';
@@ -40,6 +40,8 @@ export interface ReplicaStatus {
   readonly lastToken: number;
 }
 
+type Watcher = (entry: HistoryEntry) => void;
+
 /** Floor of a new lineage: one process has no ledger, so the clock alone sets it (rule C12). */
 const TOKENS_PER_MS = 2 ** 20 / 1000;
 
@@ -47,9 +49,11 @@ export class Replica {
   readonly frontEnd: FrontEnd;
   readonly #options: ReplicaOptions;
   readonly #leader: Leader;
-  readonly #watchers: Set<(entry: HistoryEntry) => void>;
+  readonly #watchers: Set<Watcher>;
+  /** The last change of the configuration: they come into force one after the other. */
+  #configuring: Promise<unknown> = Promise.resolve();
 
-  private constructor(options: ReplicaOptions, leader: Leader, watchers: Set<(entry: HistoryEntry) => void>) {
+  private constructor(options: ReplicaOptions, leader: Leader, watchers: Set<Watcher>) {
     this.#options = options;
     this.#leader = leader;
     this.#watchers = watchers;
@@ -66,7 +70,7 @@ export class Replica {
   /** Takes the log over, applies the configuration and serves. */
   static async start(options: ReplicaOptions): Promise<Replica> {
     const { runtime, log, serverId, onStopped, probe, snapshotDueBytes } = options;
-    const watchers = new Set<(entry: HistoryEntry) => void>();
+    const watchers = new Set<Watcher>();
     let replica: Replica | null = null;
     const leader = await Leader.start({
       runtime,
@@ -77,7 +81,7 @@ export class Replica {
       beatWhenIdle: options.beatWhenIdle ?? false,
       onCommitted: (entry, stats) => {
         options.onCommitted?.(entry, stats);
-        for (const watcher of watchers) watcher(entry);
+        tell(watchers, entry, runtime.logger);
       },
       onStopped: (reason) => {
         replica?.frontEnd.setLeader(null);
@@ -91,11 +95,21 @@ export class Replica {
     return replica;
   }
 
-  /** Brings a configuration into force, if it differs from the one that is. Returns whether it did. */
-  async configure(config: NamespaceConfig | null): Promise<boolean> {
+  /**
+   * Brings a configuration into force, if it differs from the one that is. Returns whether it did; rejects when it could not.
+   */
+  configure(config: NamespaceConfig | null): Promise<boolean> {
+    // The version comes from the configuration before, so two changes at once would claim the same one (rule C11).
+    const configured = this.#configuring.then(() => this.#configure(config));
+    this.#configuring = configured.catch(() => undefined);
+    return configured;
+  }
+
+  async #configure(config: NamespaceConfig | null): Promise<boolean> {
     const { configVersion, config: current } = this.#leader.state;
     if (configVersion > 0 && canonicalJson(current) === canonicalJson(config)) return false;
-    await this.submit({ type: 'configure', version: configVersion + 1, config });
+    const result = await this.submit({ type: 'configure', version: configVersion + 1, config });
+    if (result.type !== 'done') throw new Error(`the configuration was refused: ${JSON.stringify(result)}`);
     return true;
   }
 
@@ -114,7 +128,7 @@ export class Replica {
     const { state, position } = this.#leader;
     return {
       position,
-      leading: true,
+      leading: this.#leader.isLeading,
       configVersion: state.configVersion,
       config: state.config,
       sessions: state.sessions.size,
@@ -151,7 +165,7 @@ export class Replica {
   }
 
   /** Calls back for every later commit, until the returned function is called. */
-  watch(watcher: (entry: HistoryEntry) => void): () => void {
+  watch(watcher: Watcher): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
@@ -162,5 +176,17 @@ export class Replica {
     this.frontEnd.setLeader(null);
     this.frontEnd.close();
     await this.#options.log.close();
+  }
+}
+
+/** A watcher that throws is dropped: it must not reach the leader, which is in the middle of a commit. */
+function tell(watchers: Set<Watcher>, entry: HistoryEntry, logger: Logger): void {
+  for (const watcher of watchers) {
+    try {
+      watcher(entry);
+    } catch (error) {
+      watchers.delete(watcher);
+      logger.error({ index: entry.index, error: String(error) }, 'a watcher of commits failed and was dropped');
+    }
   }
 }

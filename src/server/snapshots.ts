@@ -8,6 +8,8 @@ import type { Leadership, LockLog, LogPosition } from '../log/port.ts';
 
 const CHUNK_BYTES = 128 * 1024;
 const FIRST_SNAPSHOT_BYTES = 64 * 1024 * 1024;
+/** After one that failed the log grows by this share of what makes one due before the next is tried. */
+const RETRY_SHARE = 1 / 8;
 
 export class Snapshots {
   readonly #log: LockLog;
@@ -17,6 +19,8 @@ export class Snapshots {
   #logBytes: number;
   #lastBytes: number;
   #isWriting = false;
+  /** Set by one that failed: making it costs as much as one that succeeds. */
+  #retryAtBytes = 0;
 
   /** `logBytes`: what lies in the log above the last snapshot; `dueBytes`: lowest size at which one is due. */
   constructor(
@@ -44,20 +48,26 @@ export class Snapshots {
   }
 
   get isDue(): boolean {
-    return !this.#isWriting && this.#logBytes >= Math.max(this.#dueBytes, 2 * this.#lastBytes);
+    const dueAtBytes = Math.max(this.#dueBytes, 2 * this.#lastBytes, this.#retryAtBytes);
+    return !this.#isWriting && this.#logBytes >= dueAtBytes;
   }
 
   /** Must be called between two entries, with the state after the entry at `at`. Resolves when the log is trimmed. */
   async write(state: State, at: LogPosition): Promise<void> {
     this.#isWriting = true;
+    const coveredBytes = this.#logBytes;
     try {
       const chunks = chunksOf(state);
       const writer = await this.#log.openSnapshot(this.#leadership);
       for (const chunk of chunks) await this.#log.writeChunk(this.#leadership, writer, chunk);
       const manifest = await this.#log.commitSnapshot(this.#leadership, writer, at);
       this.#lastBytes = manifest.bytes;
-      this.#logBytes = 0;
+      this.#logBytes -= coveredBytes;
+      this.#retryAtBytes = 0;
       await this.#log.trim(this.#leadership);
+    } catch (error) {
+      this.#retryAtBytes = this.#logBytes + RETRY_SHARE * this.#dueBytes;
+      throw error;
     } finally {
       this.#isWriting = false;
     }

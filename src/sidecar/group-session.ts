@@ -85,6 +85,7 @@ export class GroupSession implements AttachableSession {
   #isInJeopardy = false;
   #mismatches = 0;
   #hasBeenLive = false;
+  #isClosing = false;
   readonly #whenLive: (() => void)[] = [];
 
   constructor(client: GroupClient, owner: SessionOwner, options: GroupSessionOptions) {
@@ -146,6 +147,7 @@ export class GroupSession implements AttachableSession {
   /** Ends the session; resolves when the group has confirmed it, or was found to have ended it already. */
   close(clean: boolean): Promise<void> {
     if (this.#phase === 'over') return Promise.resolve();
+    this.#isClosing = true;
     // Whatever else was under way comes to the same end: the owner has given everything up.
     const overtaken = [...this.#pending];
     this.#pending.clear();
@@ -192,9 +194,9 @@ export class GroupSession implements AttachableSession {
     if (this.#phase === 'live') this.#phase = 'attaching';
   }
 
-  /** What this session adds to the keepalive frame. */
+  /** What this session adds to the keepalive frame; nothing once its application is done with it or gone (rule A3). */
   keepalive(): { readonly session: SessionId; readonly attach: number } | null {
-    return this.#phase === 'live' ? { session: this.#id, attach: this.#attach } : null;
+    return this.#phase === 'live' && !this.#isClosing ? { session: this.#id, attach: this.#attach } : null;
   }
 
   /** The answer to a keepalive sent at `sent`. */

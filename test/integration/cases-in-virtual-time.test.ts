@@ -21,6 +21,24 @@ async function holding(sidecar: VirtualSidecar, name: string) {
 }
 
 describe('cancelled waits and wait limits', () => {
+  test('case B06: a caller that is gone before its call begins holds nothing, then and later', async () => {
+    const server = await VirtualServer.start();
+    const sidecar = server.sidecar();
+    const session = await sidecar.open();
+    const keeping = sidecar.keepAlive(session);
+    // Also when the session in the group exists already.
+    for (const name of ['a', 'b']) {
+      const acquiring = sidecar.acquiring(name, { sessionId: session, hangUp: AbortSignal.abort() });
+      expect(await sidecar.refusal(acquiring.granted)).toBe('CANCELLED');
+      await server.runtime.pass(100);
+      expect(await server.tokenOf(name)).toBeNull();
+    }
+    await server.runtime.pass(3 * TTL_MS);
+    expect(server.replica.status().held).toBe(0);
+    expect(server.runtime.logged).toEqual([]);
+    expect(keeping.refused).toEqual([]);
+  });
+
   test('case B07: with a log that commits nothing, the wait limit bounds the call, and nothing of it stays', async () => {
     const server = await VirtualServer.start();
     const sidecar = server.sidecar();

@@ -20,6 +20,7 @@ vi.mock('../../src/api/limits.ts', async (original) => ({
 const RUNS = 300;
 const ENTRIES = 120;
 const SEEDS = 2 ** 40;
+const TIMEOUT_MS = 180_000;
 
 function draftAfter(state: State, { afterMs, commands }: PlannedEntry): Draft {
   const { epoch, index, at, lineage } = state;
@@ -70,7 +71,9 @@ function note(state: State, seen: Seen): void {
   if (locks.some(({ quarantined }) => quarantined)) seen.quarantined++;
 }
 
-it('rule L3: a state read back from a snapshot behaves exactly like the one written', () => {
+it('rule L3: a state read back from a snapshot behaves exactly like the one written', {
+  timeout: TIMEOUT_MS,
+}, () => {
   const given = process.env.LEASEHOLD_SEED;
   const first = given === undefined ? Math.floor(Math.random() * SEEDS) : Number(given);
   const seen: Seen = { busy: 0, revoking: 0, delayed: 0, quarantined: 0 };

@@ -125,8 +125,8 @@ function makeFaults(random: Random, isOneProcess: boolean): ReadonlyMap<FaultKin
 function makeHabits(random: Random): Habits {
   const chance = (usual: number): number => (random.chance(0.3) ? 0 : usual * random.pick([0.3, 1, 3]));
   return {
-    thinkMs: random.pick([50, 500, 3_000]),
-    holdMs: random.pick([20, 400, 4_000, 20_000]),
+    thinkMs: random.pick([100, 1_000, 5_000, 20_000]),
+    holdMs: random.pick([20, 400, 4_000, 20_000, 60_000]),
     waitMs: random.pick([[0], [0, 100, 5_000], [1_000, 20_000], [0, 1, 30_000, 120_000]]),
     keepalives: random.pick([['app'], ['stream'], ['both'], ['app', 'stream', 'both']] as const),
     oneLock: chance(0.2),

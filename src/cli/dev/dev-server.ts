@@ -61,16 +61,17 @@ export async function startDev(options: DevOptions): Promise<DevServer> {
   const loaded = await loadManifests({ paths: options.manifests });
   if (!loaded.ok) throw new ManifestsInvalid(loaded.errors);
   const namespaces = new DevNamespaces(options);
-  await namespaces.apply(loaded);
+  const undo = async (error: unknown): Promise<never> => {
+    await namespaces.stop();
+    throw error;
+  };
+  await namespaces.apply(loaded).catch(undo);
   namespaces.sidecar.restore();
   const admin = await startAdminServer({
     socketPath: join(options.dataFolder, ADMIN_SOCKET),
     served: () => namespaces.all(),
     timers: options.runtime.timers,
-  }).catch(async (error: unknown) => {
-    await namespaces.stop();
-    throw error;
-  });
+  }).catch(undo);
   const api = createHttpApi({
     service: namespaces.sidecar,
     runtime: options.runtime,
@@ -84,8 +85,7 @@ export async function startDev(options: DevOptions): Promise<DevServer> {
     logger: options.runtime.logger,
   }).catch(async (error: unknown) => {
     await admin.close();
-    await namespaces.stop();
-    throw error;
+    return undo(error);
   });
   const watch = watchManifests({
     paths: options.manifests,
