@@ -45,7 +45,7 @@ export class SilenceWatch {
     const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
     const boundUs = (envelope.ttlMs * 1.01 + LATE_MS) * US_PER_MS;
     return this.#world.nowUs > sinceUs + boundUs && this.#faultsSeen.isClear([node.part], sinceUs)
-      ? `its application has been silent since ${sinceUs / US_PER_MS}`
+      ? `its application (${envelope.keepalive}) has been silent since ${sinceUs / US_PER_MS}: ${JSON.stringify(signs)}`
       : null;
   }
 
