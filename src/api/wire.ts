@@ -98,6 +98,8 @@ export interface ClientFrame {
   readonly format: number;
   readonly requests: readonly ClientRequest[];
   readonly keepalive?: KeepaliveRequest;
+  /** With the first frame of a stream: what this client saw last. Not compared yet: one replica has nobody to compare with. */
+  readonly mark?: Mark;
 }
 
 /** Per session: what the client must believe, so that it notices when it believes something else (rules C9, S3). */

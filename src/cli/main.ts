@@ -3,11 +3,11 @@
  * `leasehold`: one program, sub-commands. Each command lives in its own file; here is only the list of them.
  */
 import { Command } from 'commander';
+import { EXIT_USAGE } from './conventions.ts';
 import { devCommand } from './dev/command.ts';
 import { logCommand } from './log/dump.ts';
 import { historyCommand } from './log/history.ts';
 import { inspectCommand } from './log/inspect.ts';
-import { EXIT_USAGE } from './log/outcome.ts';
 
 const program = new Command('leasehold')
   .description('Distributed locks with fencing tokens, first-come-first-served queues and leases.')

@@ -254,6 +254,12 @@ export const anyClientFrame: fc.Arbitrary<ClientFrame> = fc.record(
       maxLength: 10,
     }),
     keepalive: keepaliveRequest,
+    mark: fc.record({
+      lineage: fc.string({ maxLength: 32 }),
+      epoch: uint,
+      index: uint,
+      hash: fc.string({ maxLength: 64 }),
+    }),
   },
   { requiredKeys: ['format', 'requests'] },
 );

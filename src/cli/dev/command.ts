@@ -4,11 +4,10 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { formatFindings } from '../../platform/manifests/format.ts';
 import { createSystemRuntime, type LogLevel } from '../../platform/system-runtime.ts';
+import { DATA_FOLDER_DEFAULT, EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
 import { type DevServer, ManifestsInvalid, type ReloadReport, startDev } from './dev-server.ts';
 
 const DEFAULT_PORT = 7070;
-const EXIT_USAGE = 125;
-const EXIT_UNAVAILABLE = 123;
 
 interface DevFlags {
   readonly filename: readonly string[];
@@ -23,7 +22,11 @@ export function devCommand(): Command {
     .description('Serve the lock API on localhost from one process, configured by LockNamespace manifests.')
     .requiredOption('-f, --filename <path>', 'manifest file or folder; may be repeated', collect)
     .option('-p, --port <number>', 'port on 127.0.0.1 (0 = any free one)', parsePort, DEFAULT_PORT)
-    .option('-d, --data <folder>', 'where grants are kept; delete it to start from nothing', '.leasehold')
+    .option(
+      '-d, --data <folder>',
+      'where grants are kept; delete it to start from nothing',
+      DATA_FOLDER_DEFAULT,
+    )
     .option('-o, --output <format>', 'json: one JSON line when it serves, for scripts', 'text')
     .option('--log-level <level>', 'debug, info, warn, error or silent', 'warn')
     .addHelpText('after', HELP)

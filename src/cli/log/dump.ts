@@ -7,9 +7,10 @@ import { openEmbeddedLogReadOnly, type ReadOnlyLog } from '../../log/embedded/em
 import { TrimmedError } from '../../log/port.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
 import { history } from '../../server/recovery.ts';
+import { DATA_FOLDER_DEFAULT } from '../conventions.ts';
 import { findLog } from './find-log.ts';
 import { entryLines, eventLines, headLine } from './lines.ts';
-import { conclude, DATA_FOLDER_DEFAULT, outputOption, parseIndex, print } from './outcome.ts';
+import { conclude, outputOption, parseIndex, print } from './outcome.ts';
 
 interface DumpFlags {
   readonly namespace?: string;

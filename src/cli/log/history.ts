@@ -7,8 +7,9 @@ import { Command } from 'commander';
 import { HistoryChecker } from '../../history/checker.ts';
 import { readHistory } from '../../history/read.ts';
 import type { Verdict, Violation } from '../../history/verdict.ts';
+import { DATA_FOLDER_DEFAULT } from '../conventions.ts';
 import { describeEvent } from './lines.ts';
-import { conclude, DATA_FOLDER_DEFAULT, outputOption, parseIndex, print, UsageError } from './outcome.ts';
+import { conclude, outputOption, parseIndex, print, UsageError } from './outcome.ts';
 import { withAdminClient } from './with-admin-client.ts';
 
 interface ReadFlags {

@@ -3,7 +3,8 @@
  */
 import { Command } from 'commander';
 import type { NamespaceStatus } from '../admin-client.ts';
-import { conclude, DATA_FOLDER_DEFAULT, outputOption, print } from './outcome.ts';
+import { DATA_FOLDER_DEFAULT } from '../conventions.ts';
+import { conclude, outputOption, print } from './outcome.ts';
 import { table } from './table.ts';
 import { withAdminClient } from './with-admin-client.ts';
 

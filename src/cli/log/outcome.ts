@@ -8,13 +8,7 @@ import { FormatError } from '../../core/index.ts';
 import { HistoryFormatError } from '../../history/read.ts';
 import { LogFormatError } from '../../log/errors.ts';
 import { CorruptLogError, TrimmedError } from '../../log/port.ts';
-
-export const DATA_FOLDER_DEFAULT = '.leasehold';
-
-/** What was read is there, but wrong: a damaged log, a broken promise. */
-const EXIT_WRONG = 1;
-const EXIT_UNAVAILABLE = 123;
-export const EXIT_USAGE = 125;
+import { EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
 
 /** Something that the caller can mend by calling differently. */
 export class UsageError extends Error {

@@ -14,6 +14,7 @@ import type {
   KeepaliveAnswer,
   KeepaliveRequest,
   KeepaliveStatus,
+  Mark,
   Position,
   ServerFrame,
   SessionNotice,
@@ -27,6 +28,7 @@ interface ClientFrameMessage {
   readonly format: number;
   readonly requests: readonly (Message & { readonly id: number; readonly body?: string })[];
   readonly keepalive: KeepaliveRequest | null;
+  readonly mark: Mark | null;
 }
 
 type AnswerMessage = Message & { readonly id: number; readonly body?: string };
@@ -45,15 +47,19 @@ interface ServerFrameMessage {
   readonly keepalive: { readonly number: number; readonly sessions: readonly StatusMessage[] } | null;
 }
 
-export function encodeClientFrame({ format, requests, keepalive }: ClientFrame): Message {
-  return { format, requests: requests.map(({ id, body }) => ({ id, [body.type]: body })), keepalive };
+export function encodeClientFrame({ format, requests, keepalive, mark }: ClientFrame): Message {
+  return { format, requests: requests.map(({ id, body }) => ({ id, [body.type]: body })), keepalive, mark };
 }
 
 /** Throws MessageError. A request of an unknown kind becomes one that the front end refuses under its id. */
 export function decodeClientFrame(message: Message): ClientFrame {
-  const { format, requests, keepalive } = checked<ClientFrameMessage>(message);
-  const decoded = requests.map(decodeRequest);
-  return keepalive === null ? { format, requests: decoded } : { format, requests: decoded, keepalive };
+  const { format, requests, keepalive, mark } = checked<ClientFrameMessage>(message);
+  return {
+    format,
+    requests: requests.map(decodeRequest),
+    ...(keepalive === null ? {} : { keepalive }),
+    ...(mark === null ? {} : { mark }),
+  };
 }
 
 function decodeRequest(request: ClientFrameMessage['requests'][number]): ClientRequest {

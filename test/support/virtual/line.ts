@@ -101,7 +101,11 @@ export class Line {
   }
 
   /** Keepalives that were sent. */
-  get keepalives(): readonly { readonly atMs: number; readonly number: number; readonly sessions: readonly number[] }[] {
+  get keepalives(): readonly {
+    readonly atMs: number;
+    readonly number: number;
+    readonly sessions: readonly number[];
+  }[] {
     return this.sent.flatMap(({ atMs, frame: { keepalive } }) =>
       keepalive === undefined
         ? []

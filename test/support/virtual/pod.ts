@@ -8,7 +8,13 @@ import type { LockView } from '../../../src/api/wire.ts';
 import { MemoryStore } from '../../../src/log/memory-store.ts';
 import type { SidecarMetrics } from '../../../src/platform/metrics.ts';
 import { Replica } from '../../../src/server/replica.ts';
-import type { AcquireOptions, Deadline, Granted, OpenOptions, StreamLine } from '../../../src/sidecar/service.ts';
+import type {
+  AcquireOptions,
+  Deadline,
+  Granted,
+  OpenOptions,
+  StreamLine,
+} from '../../../src/sidecar/service.ts';
 import { Sidecar } from '../../../src/sidecar/sidecar.ts';
 import { MemoryStateStore } from '../../../src/sidecar/state-store.ts';
 import { namespaceConfig } from '../core.ts';
@@ -108,7 +114,11 @@ export class Pod {
   private constructor({ aliases = ['jobs'], config = {} }: PodOptions) {
     for (const alias of aliases) {
       const limits = { operationsPerSecond: 1_000_000, operationsPerSecondPerClient: 1_000_000 };
-      const group = new Group(this.runtime, alias, namespaceConfig({ ttlMs: TTL_MS, name: alias, ...limits, ...config }));
+      const group = new Group(
+        this.runtime,
+        alias,
+        namespaceConfig({ ttlMs: TTL_MS, name: alias, ...limits, ...config }),
+      );
       this.groups.set(alias, group);
     }
     this.sidecar = this.newSidecar();
@@ -143,7 +153,12 @@ export class Pod {
 
   addNamespace(alias: string): void {
     const { line, config } = this.group(alias);
-    this.sidecar.addNamespace({ alias, connect: line.connect, metrics: this.#metrics(), defaults: () => config });
+    this.sidecar.addNamespace({
+      alias,
+      connect: line.connect,
+      metrics: this.#metrics(),
+      defaults: () => config,
+    });
   }
 
   /** The sidecar's process ends, and after a while the next one goes on with what is on disk. */
@@ -156,7 +171,12 @@ export class Pod {
   }
 
   async open(differs: Partial<OpenOptions> = {}): Promise<string> {
-    const opened = await this.sidecar.openSession({ client: 'app', ttlMs: TTL_MS, keepalive: 'app', ...differs });
+    const opened = await this.sidecar.openSession({
+      client: 'app',
+      ttlMs: TTL_MS,
+      keepalive: 'app',
+      ...differs,
+    });
     return opened.sessionId;
   }
 
