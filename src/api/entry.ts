@@ -314,6 +314,9 @@ export type CommandResult =
       readonly limit?: number;
       /** With HELD and QUEUE_FULL: who has the lock; null while only its lock-delay runs. */
       readonly holder?: HolderView | null;
+      /** With HELD and QUEUE_FULL: how many wait, and what is left of the lock-delay. */
+      readonly waiters?: number;
+      readonly lockDelayMs?: number;
     };
 
 /** A committed entry with the events it caused: what audit, `tail` and the checker read. */

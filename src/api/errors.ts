@@ -58,7 +58,7 @@ export const ERRORS = {
   QUARANTINED: {
     status: 409,
     retryable: false,
-    text: 'The name was taken out of service after a fault; `leasehold unquarantine` puts it back.',
+    text: 'The name was taken out of service after a fault; an administrator puts it back (`Unquarantine` on the admin socket).',
   },
   SESSION_EXPIRED: {
     status: 410,

@@ -109,7 +109,7 @@ export type KeepaliveStatus =
       readonly attach: number;
       readonly alive: true;
       readonly grants: number;
-      /** `grantsDigest` over the tokens of the session's grants. */
+      /** `digestOf`, XORed over the tokens of the session's grants. */
       readonly digest: number;
       /** Tokens under revocation: the keepalive does not extend them. */
       readonly revoking: readonly Token[];

@@ -118,7 +118,7 @@ function acquireProblem(session: Session, command: Acquire): Refused | null {
     return invalid('purpose', `the purpose is longer than ${PURPOSE_BYTES_MAX} bytes`, PURPOSE_BYTES_MAX);
   }
   if (!Number.isSafeInteger(command.waitMs) || command.waitMs < 0 || command.waitMs > WAIT_MS_MAX) {
-    return invalid('waitMs', `the wait must be 0 to ${WAIT_MS_MAX} ms`, WAIT_MS_MAX);
+    return invalid('wait_ms', `the wait must be 0 to ${WAIT_MS_MAX} ms`, WAIT_MS_MAX);
   }
   return null;
 }
@@ -135,6 +135,8 @@ interface Refusal {
   readonly field?: string;
   readonly limit?: number;
   readonly holder?: HolderView | null;
+  readonly waiters?: number;
+  readonly lockDelayMs?: number;
 }
 
 function refusalBeforeLock(state: State, session: Session, command: Acquire): Refusal | null {
@@ -155,7 +157,7 @@ function refusalBeforeLock(state: State, session: Session, command: Acquire): Re
     };
   }
   if (state.locks.get(command.name)?.quarantined === true) {
-    return { code: 'QUARANTINED', message: 'the name is out of service until `leasehold unquarantine`' };
+    return { code: 'QUARANTINED', message: 'the name is out of service until an administrator puts it back' };
   }
   if (session.holds.size + session.waits.size >= config.locksPerClient) {
     return overLimit('locks held or waited for by this session', config.locksPerClient);
@@ -200,26 +202,31 @@ function take(state: State, record: KeyRecord, events: LockEvent[]): CommandResu
 function queueRefusal(state: State, config: NamespaceConfig, lock: Lock, request: Acquire): Refusal | null {
   if (request.waitMs === 0) {
     const message = lock.hold === null ? 'the lock-delay of this name runs' : 'the lock is held';
-    return { code: 'HELD', message, holder: holderOf(state, lock) };
+    return { code: 'HELD', message, ...standing(state, lock) };
   }
   const limit = config.maxWaitersPerName;
   if ((lock.queue?.size ?? 0) >= limit) {
     const message = `${limit} requests wait for this name already`;
-    return { code: 'QUEUE_FULL', message, limit, holder: holderOf(state, lock) };
+    return { code: 'QUEUE_FULL', message, limit, ...standing(state, lock) };
   }
   if (state.waits >= config.waiters) {
     return {
       code: 'QUEUE_FULL',
       message: `${config.waiters} requests wait in this namespace already`,
       limit: config.waiters,
-      holder: holderOf(state, lock),
+      ...standing(state, lock),
     };
   }
   return null;
 }
 
-function holderOf(state: State, lock: Lock): HolderView | null {
-  return lock.hold === null ? null : viewHolder(state, lock.hold);
+/** How things stand at a lock that could not be had. */
+function standing(state: State, lock: Lock): Pick<Refusal, 'holder' | 'waiters' | 'lockDelayMs'> {
+  return {
+    holder: lock.hold === null ? null : viewHolder(state, lock.hold),
+    waiters: lock.queue?.size ?? 0,
+    lockDelayMs: lock.delay === null ? 0 : lock.delay.due - state.at,
+  };
 }
 
 function refuseNow(record: KeyRecord, refusal: Refusal, events: LockEvent[]): CommandResult {

@@ -41,3 +41,13 @@ export interface Runtime {
   readonly random: Random;
   readonly logger: Logger;
 }
+
+/** The same logger, with these fields in every line. */
+export function labelled(logger: Logger, label: object): Logger {
+  return {
+    debug: (fields, message) => logger.debug({ ...label, ...fields }, message),
+    info: (fields, message) => logger.info({ ...label, ...fields }, message),
+    warn: (fields, message) => logger.warn({ ...label, ...fields }, message),
+    error: (fields, message) => logger.error({ ...label, ...fields }, message),
+  };
+}

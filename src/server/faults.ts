@@ -74,6 +74,7 @@ export class Faults {
   #blameName(name: string, batch: Batch, fault: CoreFault): void {
     const faults = (this.#byName.get(name) ?? 0) + 1;
     if (faults > FAULTS_PER_NAME_MAX) throw fault;
+    if (this.#byName.size >= REMEMBERED_MAX) this.#byName.clear();
     this.#byName.set(name, faults);
     this.#logger.error(
       { lock: name, error: fault.message },

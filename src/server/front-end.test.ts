@@ -3,7 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { acquireCommand, namespaceConfig } from '../../test/support/core.ts';
 import { VirtualRuntime } from '../../test/support/virtual-runtime.ts';
 import type { NamespaceConfig } from '../api/config.ts';
-import type { ClientRequestBody, KeepaliveAnswer, LeaderGroup, Position, RelayFrame, ServerFrame } from '../api/wire.ts';
+import type {
+  ClientRequestBody,
+  KeepaliveAnswer,
+  LeaderGroup,
+  Position,
+  RelayFrame,
+  ServerFrame,
+} from '../api/wire.ts';
 import { sha256 } from '../core/index.ts';
 import { type ClientStream, FrontEnd } from './front-end.ts';
 
@@ -90,7 +97,9 @@ describe('rule S9: limits of operations per second', () => {
       expect(retryAfterMs).toBeLessThanOrEqual(1_101);
     }
     // With jitter: those who are refused together must not come back together.
-    expect(new Set(client.answers.map(({ body }) => (body as { retryAfterMs: number }).retryAfterMs)).size).toBeGreaterThan(1);
+    expect(
+      new Set(client.answers.map(({ body }) => (body as { retryAfterMs: number }).retryAfterMs)).size,
+    ).toBeGreaterThan(1);
   });
 
   test('after the time it names there is room again', async () => {
@@ -156,7 +165,14 @@ describe('what is passed on', () => {
       { type: 'attachWithSecret', session: 4, attach: 2, secret: 'quiet' },
     );
     expect(bench.relayed[0]?.groups[0]?.requests.map(({ body }) => body)).toEqual([
-      { type: 'openSession', client: 'c', identity: IDENTITY, ttlMs: 5_000, maxHoldMs: 0, secretHash: 'ab'.repeat(32) },
+      {
+        type: 'openSession',
+        client: 'c',
+        identity: IDENTITY,
+        ttlMs: 5_000,
+        maxHoldMs: 0,
+        secretHash: 'ab'.repeat(32),
+      },
       { type: 'attach', session: 4, attach: 2, secretHash: sha256('quiet') },
     ]);
     expect(JSON.stringify(bench.relayed)).not.toContain('quiet');
@@ -192,7 +208,13 @@ describe('what is passed on', () => {
     bench.tell(77, { answers: [{ id: 5, body: { type: 'done' } }] }, position);
     expect(first.frames).toEqual([]);
     expect(second.frames).toEqual([
-      { position, leading: true, answers: [{ id: 5, body: { type: 'done' } }], notices: [], keepalive: kept(1) },
+      {
+        position,
+        leading: true,
+        answers: [{ id: 5, body: { type: 'done' } }],
+        notices: [],
+        keepalive: kept(1),
+      },
       { position, leading: true, answers: [], notices: [], keepalive: kept(2) },
     ]);
   });

@@ -163,7 +163,10 @@ export class FrontEnd {
       handler.onFrame({ position: this.#position, leading: this.#leader !== null, ...frame });
     } catch (error) {
       // What goes wrong at one client must not reach the leader that is publishing, nor the other clients: it attaches anew.
-      this.#runtime.logger.error({ client: number, error: String(error) }, 'client failed on a frame; stream closed');
+      this.#runtime.logger.error(
+        { client: number, error: String(error) },
+        'client failed on a frame; stream closed',
+      );
       this.#closed(number);
       handler.onClose();
     }

@@ -86,7 +86,13 @@ describe('one entry', () => {
     const inbox = new Inbox();
     const name = '\u{1f512}'.repeat(NAME_BYTES_MAX / 4);
     const acks = Array.from({ length: 256 }, (_, i) => `${i}`.padStart(64, 'k'));
-    const big = acquireCommand({ session: 1, key: 'k'.repeat(64), name, purpose: '\u{1f512}'.repeat(256), acks });
+    const big = acquireCommand({
+      session: 1,
+      key: 'k'.repeat(64),
+      name,
+      purpose: '\u{1f512}'.repeat(256),
+      acks,
+    });
     for (let i = 0; i < 200; i++) inbox.push(big, NOBODY, i);
     let taken = 0;
     while (inbox.size > 0) {

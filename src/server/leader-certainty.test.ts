@@ -141,7 +141,8 @@ describe('rule S2: what is said carries its place, in order', () => {
     await bench.runtime.pass(BEAT_MS);
     const positions = front.frames.map(({ frame }) => frame.position);
     expect(positions.length).toBeGreaterThan(5);
-    for (const { lineage, epoch } of positions) expect({ lineage, epoch }).toEqual({ lineage: 'test-lineage', epoch: 1 });
+    for (const { lineage, epoch } of positions)
+      expect({ lineage, epoch }).toEqual({ lineage: 'test-lineage', epoch: 1 });
     const indexes = positions.map(({ index }) => index);
     expect(indexes).toEqual([...indexes].sort((a, b) => a - b));
   });

@@ -58,7 +58,9 @@ describe('rule C13: a command that throws', () => {
     expect(front.answerTo(after)).toMatchObject({ type: 'granted' });
     expect(front.answerTo(read)).toMatchObject({ type: 'lock', lock: { holders: [{ session: other }] } });
     expect(bench.events).toContainEqual({ type: 'sessionEnding', session: culprit, cause: 'threw' });
-    expect(bench.events).toContainEqual(expect.objectContaining({ type: 'expired', name: 'mine', cause: 'threw' }));
+    expect(bench.events).toContainEqual(
+      expect.objectContaining({ type: 'expired', name: 'mine', cause: 'threw' }),
+    );
     expect(bench.events.filter(({ type }) => type === 'sessionEnding')).toHaveLength(1);
     await bench.runtime.pass(BEAT_MS);
     expect(front.keepalives.map(({ what }) => what)).toMatchObject([
@@ -105,11 +107,19 @@ describe('rule C13: a command that throws', () => {
     for (let client = 1; client <= 6; client++) sessions.push(await front.open(client));
     probe.command = (command) => command.type === 'acquire' && command.name.startsWith('poison');
     const ids = sessions.flatMap((session, i) =>
-      front.ask(i + 1, acquireCommand({ session, key: 'k', name: i % 2 === 0 ? `poison-${i}` : `good-${i}` })),
+      front.ask(
+        i + 1,
+        acquireCommand({ session, key: 'k', name: i % 2 === 0 ? `poison-${i}` : `good-${i}` }),
+      ),
     );
     await bench.runtime.pass(1);
     expect(ids.map((id) => front.answerTo(id)?.type)).toEqual([
-      'rejected', 'granted', 'rejected', 'granted', 'rejected', 'granted',
+      'rejected',
+      'granted',
+      'rejected',
+      'granted',
+      'rejected',
+      'granted',
     ]);
     expect(bench.leader.state.sessions.size).toBe(3);
   });
@@ -128,7 +138,9 @@ describe('rule C13: a command that throws', () => {
     const session = await front.open(1);
     probe.command = ({ type }) => type === 'expireSessions';
     await bench.runtime.pass(TTL_MS + 10 * BEAT_MS);
-    expect(bench.stopped).toMatchObject([{ kind: 'failed', error: { message: 'poison command expireSessions' } }]);
+    expect(bench.stopped).toMatchObject([
+      { kind: 'failed', error: { message: 'poison command expireSessions' } },
+    ]);
     expect(probe.hits).toBeLessThan(10);
     expect(session).toBe(1);
   });
@@ -146,10 +158,18 @@ describe('rule C13: a timer that throws', () => {
     await bench.runtime.pass(3_100);
     expect(bench.events).toContainEqual(expect.objectContaining({ type: 'quarantined', name: 'a' }));
     const refusals = front.notices.map(({ what }) => what.event);
-    expect(refusals).toContainEqual(expect.objectContaining({ type: 'refused', name: 'a', code: 'QUARANTINED' }));
-    expect(refusals).toContainEqual(expect.objectContaining({ type: 'refused', name: 'b', code: 'WAIT_TIMEOUT' }));
-    expect(await front.acquire(2, { session: other, key: 'x', name: 'a' })).toMatchObject({ code: 'QUARANTINED' });
-    expect(await front.acquire(2, { session: other, key: 'y', name: 'c' })).toMatchObject({ type: 'granted' });
+    expect(refusals).toContainEqual(
+      expect.objectContaining({ type: 'refused', name: 'a', code: 'QUARANTINED' }),
+    );
+    expect(refusals).toContainEqual(
+      expect.objectContaining({ type: 'refused', name: 'b', code: 'WAIT_TIMEOUT' }),
+    );
+    expect(await front.acquire(2, { session: other, key: 'x', name: 'a' })).toMatchObject({
+      code: 'QUARANTINED',
+    });
+    expect(await front.acquire(2, { session: other, key: 'y', name: 'c' })).toMatchObject({
+      type: 'granted',
+    });
     expect(bench.stopped).toEqual([]);
     expect(probe.hits).toBe(1);
     expect(bench.runtime.logged).toContain('lock quarantined: its timer made the state machine throw');
@@ -165,9 +185,13 @@ describe('rule C13: a timer that throws', () => {
     probe.name = null;
     const token = granted.type === 'granted' ? granted.token : 0;
     await front.get(1, { type: 'release', session: holder, attach: 1, name: 'a', token, key: '', acks: [] });
-    expect(await front.acquire(2, { session: other, key: 'x', name: 'a' })).toMatchObject({ code: 'QUARANTINED' });
+    expect(await front.acquire(2, { session: other, key: 'x', name: 'a' })).toMatchObject({
+      code: 'QUARANTINED',
+    });
     expect(await bench.submit({ type: 'unquarantine', name: 'a', by: 'me' })).toEqual({ type: 'done' });
-    expect(await front.acquire(2, { session: other, key: 'y', name: 'a' })).toMatchObject({ type: 'granted' });
+    expect(await front.acquire(2, { session: other, key: 'y', name: 'a' })).toMatchObject({
+      type: 'granted',
+    });
   });
 
   test('it also does when sessions expire in the very same entry', async () => {
@@ -198,7 +222,10 @@ describe('rule C13: a timer that throws', () => {
     await front.acquire(1, { session: holder, key: 'h', name: 'a' });
     // More timers fall due at once than one entry may fire: those left over fire in the successor's first entry.
     for (let i = 0; i < 2_100; i++) {
-      front.ask(1, acquireCommand({ session: holder, key: `h${i}`, name: `n${i}`, acks: i === 0 ? [] : [`h${i - 1}`] }));
+      front.ask(
+        1,
+        acquireCommand({ session: holder, key: `h${i}`, name: `n${i}`, acks: i === 0 ? [] : [`h${i - 1}`] }),
+      );
     }
     await bench.runtime.pass(1);
     for (let i = 0; i < 2_100; i++) {

@@ -86,15 +86,27 @@ describe('rule S11: while nothing can be committed', () => {
     await bench.runtime.pass(20 * TTL_MS);
     expect(bench.leader.state.waits).toBe(2);
     expect(bench.leader.state.holds).toBe(1);
-    for (const [client, session] of [holder, first, second].entries()) front.keepalive(client + 1, 1, [session, 1]);
+    for (const [client, session] of [holder, first, second].entries())
+      front.keepalive(client + 1, 1, [session, 1]);
     bench.log.isOut = false;
     await bench.runtime.pass(RETRY_MS + 300);
     expect(front.keepalives.map(({ what }) => what.sessions[0]?.alive)).toEqual([true, true, true]);
     expect(bench.events.filter(({ type }) => type === 'sessionEnding')).toEqual([]);
     const token = granted.type === 'granted' ? granted.token : 0;
-    const release = { type: 'release', session: holder, attach: 1, name: 'a', token, key: '', acks: [] } as const;
+    const release = {
+      type: 'release',
+      session: holder,
+      attach: 1,
+      name: 'a',
+      token,
+      key: '',
+      acks: [],
+    } as const;
     await front.get(1, release);
-    expect(front.notices.at(-1)).toMatchObject({ client: 2, what: { event: { type: 'granted', session: first } } });
+    expect(front.notices.at(-1)).toMatchObject({
+      client: 2,
+      what: { event: { type: 'granted', session: first } },
+    });
   });
 
   test('after it the silent are spared for TTL/3, then expire', async () => {
@@ -171,7 +183,15 @@ test('rule S9: a full queue refuses acquires and reads at once, and takes releas
   expect(front.answerTo(read)).toMatchObject({ type: 'rejected', code: 'UNAVAILABLE' });
   const inside = expect(bench.leader.read({ type: 'getLock', name: 'a' })).rejects.toThrow('too many');
   const token = granted.type === 'granted' ? granted.token : 0;
-  const [released] = front.ask(1, { type: 'release', session, attach: 1, name: 'a', token, key: '', acks: [] });
+  const [released] = front.ask(1, {
+    type: 'release',
+    session,
+    attach: 1,
+    name: 'a',
+    token,
+    key: '',
+    acks: [],
+  });
   expect(front.answerTo(released)).toBeUndefined();
   bench.log.letGo();
   await bench.runtime.pass(1);

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { acquireCommand, SECRET_HASH, TTL_MS } from '../../test/support/core.ts';
 import { attachCommand, closeCommand, LeaderBench } from '../../test/support/virtual/leader-bench.ts';
 import type { LockEvent } from '../api/entry.ts';
-import { digestOf } from '../api/wire.ts';
 import { TOKENS_PER_SECOND } from '../api/limits.ts';
+import { digestOf } from '../api/wire.ts';
 
 /** A verdict waits for the beat, which comes four times a second. */
 const BEAT_MS = 250;
@@ -145,7 +145,9 @@ describe('rule S5: a new leader', () => {
     await bench.lead();
     const ledAt = bench.runtime.nowMs;
     const next = bench.frontEnd();
-    expect(await next.get(1, { type: 'getLock', name: 'a' })).toMatchObject({ lock: { holders: [{ session }] } });
+    expect(await next.get(1, { type: 'getLock', name: 'a' })).toMatchObject({
+      lock: { holders: [{ session }] },
+    });
     const other = await next.open(1, { ttlMs: 60_000 });
     const after = await next.acquire(1, { session: other, key: 'k', name: 'b' });
     const token = (answer: typeof before): number => (answer.type === 'granted' ? answer.token : Number.NaN);
@@ -181,7 +183,9 @@ describe('rule S5: a new leader', () => {
     const next = bench.frontEnd();
     const again = await next.get(1, attachCommand(session, 2));
     expect(again).toMatchObject({ type: 'attached' });
-    expect(await next.acquire(1, { session, key: 'l', name: 'b', attach: 2 })).toMatchObject({ token: floor + 2 });
+    expect(await next.acquire(1, { session, key: 'l', name: 'b', attach: 2 })).toMatchObject({
+      token: floor + 2,
+    });
   });
 
   test('the deposed one stops by itself, says why, and answers nothing from its state any more', async () => {
@@ -272,7 +276,9 @@ describe('rule S6: the verdict', () => {
     bench.log.hold();
     front.ask(3, { type: 'reportStale', session: 0, name: 'a', token: 1, resource: 'r' });
     await bench.runtime.pass(1);
-    const flood = Array.from({ length: 5_000 }, (_, i) => acquireCommand({ session: busy, key: `k${i % 200}` }));
+    const flood = Array.from({ length: 5_000 }, (_, i) =>
+      acquireCommand({ session: busy, key: `k${i % 200}` }),
+    );
     front.ask(2, ...flood);
     const [attach] = front.ask(4, attachCommand(attaching, 2));
     await bench.runtime.pass(450);
@@ -359,7 +365,10 @@ describe('rule S6: the verdict', () => {
     for (let i = 0; i < 5_000; i += 100) {
       const keys = Array.from({ length: 100 }, (_, j) => `${i + j}`);
       const acks = i === 0 ? [] : Array.from({ length: 100 }, (_, j) => `${i - 100 + j}`);
-      front.ask(1, ...keys.map((key, j) => acquireCommand({ session, key, name: key, acks: j === 0 ? acks : [] })));
+      front.ask(
+        1,
+        ...keys.map((key, j) => acquireCommand({ session, key, name: key, acks: j === 0 ? acks : [] })),
+      );
     }
     await bench.runtime.pass(1);
     expect(bench.leader.state.holds).toBe(5_000);
@@ -382,7 +391,12 @@ test('a leader that has nothing to do keeps one timer and no memory of those who
   }
   await bench.runtime.pass(TTL_MS);
   const { state } = bench.leader;
-  expect([state.sessions.size, state.locks.size, state.holds, state.timers.first()]).toEqual([0, 0, 0, undefined]);
+  expect([state.sessions.size, state.locks.size, state.holds, state.timers.first()]).toEqual([
+    0,
+    0,
+    0,
+    undefined,
+  ]);
   const { steps } = bench.runtime;
   await bench.runtime.pass(60_000);
   // A beat every two seconds.

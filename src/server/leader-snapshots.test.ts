@@ -17,7 +17,13 @@ async function work(bench: LeaderBench, front: FrontEndStub, session: number, by
     if (sent - before >= bytes) return;
     const key = `${bench.runtime.nowMs}-${i}`;
     const purpose = 'x'.repeat(200);
-    const answer = await front.acquire(1, { session, key, name: `n${i % 7}`, purpose, acks: last === '' ? [] : [last] });
+    const answer = await front.acquire(1, {
+      session,
+      key,
+      name: `n${i % 7}`,
+      purpose,
+      acks: last === '' ? [] : [last],
+    });
     last = key;
     if (answer.type !== 'granted') continue;
     const token = answer.token;
@@ -123,7 +129,9 @@ describe('rules L3, L4: two are kept, and the log before the older one goes', ()
     expect(head.index).toBe(bench.leader.position.index);
     await bench.lead({ snapshotDueBytes: DUE_BYTES });
     const next = bench.frontEnd();
-    expect(await next.get(1, { type: 'getLock', name: 'kept' })).toMatchObject({ lock: { holders: [{ session }] } });
+    expect(await next.get(1, { type: 'getLock', name: 'kept' })).toMatchObject({
+      lock: { holders: [{ session }] },
+    });
     await bench.runtime.pass(60_000 + 500);
     expect(bench.events).toContainEqual({ type: 'sessionEnding', session, cause: 'expired' });
   });
@@ -175,7 +183,12 @@ describe('rules L3, L4: two are kept, and the log before the older one goes', ()
     await bench.lead({ snapshotDueBytes: DUE_BYTES });
     old.leader.receive(front, {
       format: 1,
-      groups: [{ client: 1, requests: [{ id: 9_999, body: acquireCommand({ session, key: 'z', purpose: 'x'.repeat(1_000) }) }] }],
+      groups: [
+        {
+          client: 1,
+          requests: [{ id: 9_999, body: acquireCommand({ session, key: 'z', purpose: 'x'.repeat(1_000) }) }],
+        },
+      ],
       closed: [],
     });
     await bench.runtime.pass(TTL_MS);

@@ -58,7 +58,8 @@ export interface CommitStats {
   readonly commands: number;
   readonly bytes: number;
   readonly commitMs: number;
-  readonly stalls: number;
+  /** A standstill of the loop or of the commits before this one (rule S6); 0 = none. */
+  readonly stalledMs: number;
 }
 
 /** An entry that is applied and on its way to the log. */
@@ -335,7 +336,7 @@ export class Leader {
       commands: batch.commands.length,
       bytes,
       commitMs: now - startedMs,
-      stalls: this.#publisher.leases.stalls,
+      stalledMs: this.#publisher.leases.takeStall(),
     };
     this.#options.onCommitted?.({ ...entry, events: applied.events }, stats);
     this.#next();

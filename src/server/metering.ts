@@ -9,16 +9,14 @@ export class Metering {
   readonly #metrics: ServerMetrics;
   /** Group time of each grant seen; those from before this process are not measured. */
   readonly #since = new Map<Token, number>();
-  #stalls = 0;
 
   constructor(metrics: ServerMetrics) {
     this.#metrics = metrics;
   }
 
-  committed({ events, at }: HistoryEntry, { commitMs, commands, stalls }: CommitStats): void {
+  committed({ events, at }: HistoryEntry, { commitMs, commands, stalledMs }: CommitStats): void {
     this.#metrics.committed(commitMs, commands);
-    if (stalls > this.#stalls) this.#metrics.stalled(commitMs);
-    this.#stalls = stalls;
+    if (stalledMs > 0) this.#metrics.stalled(stalledMs);
     for (const event of events) this.#count(event, at);
   }
 

@@ -32,7 +32,13 @@ class Scribe {
     apply(this.#state, draft);
     const { index } = draft;
     const { eventHash } = this.#state;
-    const { bytes, hash } = encodeEntry({ ...draft, wallMs: 1_000 + index, eventHash, previous: this.#previous, ...lies });
+    const { bytes, hash } = encodeEntry({
+      ...draft,
+      wallMs: 1_000 + index,
+      eventHash,
+      previous: this.#previous,
+      ...lies,
+    });
     await this.log.append(this.#leadership, { index, bytes, hash, previous: this.#previous });
     this.#previous = hash;
   }

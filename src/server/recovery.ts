@@ -38,7 +38,9 @@ export interface Recovered {
 
 /** Reads the whole log. Throws CorruptLogError when it contradicts itself or this program. */
 export async function recover(log: ReadableLog, logger: Logger): Promise<Recovered> {
-  const { state, snapshot } = await newestSnapshot(log, logger);
+  const { state, snapshot } = await newestSnapshot(log, Number.POSITIVE_INFINITY, (manifest, error) => {
+    logger.error({ snapshot: manifest.id, index: manifest.index, error }, 'snapshot unusable');
+  });
   let head: LogPosition =
     snapshot === null ? { index: 0, hash: '' } : { index: snapshot.index, hash: snapshot.entryHash };
   let wallMs = 0;
@@ -84,31 +86,24 @@ export async function* history(log: ReadableLog, fromIndex: number): AsyncGenera
 }
 
 async function stateBefore(log: ReadableLog, index: number): Promise<State> {
+  // Whoever recovers from this log says that a snapshot is bad; a reader only needs another one.
+  return (await newestSnapshot(log, index, () => undefined)).state;
+}
+
+/** The newest good snapshot below `index`, or the empty state. */
+async function newestSnapshot(
+  log: ReadableLog,
+  index: number,
+  onBad: (manifest: SnapshotManifest, error: Error) => void,
+): Promise<{ readonly state: State; readonly snapshot: SnapshotManifest | null }> {
   for (const manifest of await log.snapshots()) {
     if (manifest.index >= index) continue;
     try {
-      return await readSnapshot(log, manifest);
-    } catch (error) {
-      // Rule L3: the older one, or the log from its start, may do; whoever recovers from this log says that it is bad.
-      if (!(error instanceof CorruptLogError || error instanceof FormatError)) throw error;
-    }
-  }
-  return createState(log.lineage);
-}
-
-async function newestSnapshot(
-  log: ReadableLog,
-  logger: Logger,
-): Promise<{ readonly state: State; readonly snapshot: SnapshotManifest | null }> {
-  for (const manifest of await log.snapshots()) {
-    try {
       return { state: await readSnapshot(log, manifest), snapshot: manifest };
     } catch (error) {
-      // Rule L3: a bad snapshot is skipped for the older one; the log before it may still be there.
-      logger.error(
-        { snapshot: manifest.id, index: manifest.index, error: String(error) },
-        'snapshot unusable',
-      );
+      // Rule L3: a bad one is skipped for the older one, or for the log from its start. One that cannot be read is not bad.
+      if (!(error instanceof CorruptLogError || error instanceof FormatError)) throw error;
+      onBad(manifest, error);
     }
   }
   return { state: createState(log.lineage), snapshot: null };

@@ -69,7 +69,11 @@ class Client {
 
   async open(): Promise<number> {
     const answer = await this.get({
-      type: 'open', client: 'c', ttlMs: TTL_MS, maxHoldMs: 0, secretHash: sha256(SECRET),
+      type: 'open',
+      client: 'c',
+      ttlMs: TTL_MS,
+      maxHoldMs: 0,
+      secretHash: sha256(SECRET),
     });
     return answer?.type === 'opened' ? answer.session : Number.NaN;
   }
@@ -110,7 +114,9 @@ describe('rule C11: the configuration', () => {
     });
     expect(replica.status()).toMatchObject({ config: null, configVersion: 2 });
     await bench.runtime.until(replica.configure(namespaceConfig()), 100);
-    expect(await client.get(acquireCommand({ session, key: 'm', name: 'b' }))).toMatchObject({ type: 'granted' });
+    expect(await client.get(acquireCommand({ session, key: 'm', name: 'b' }))).toMatchObject({
+      type: 'granted',
+    });
   });
 
   test('a start without one serves reads and refuses the rest', async () => {
@@ -118,7 +124,13 @@ describe('rule C11: the configuration', () => {
     const replica = await bench.start(null);
     const client = new Client(bench.runtime, replica);
     expect(
-      await client.get({ type: 'open', client: 'c', ttlMs: TTL_MS, maxHoldMs: 0, secretHash: sha256(SECRET) }),
+      await client.get({
+        type: 'open',
+        client: 'c',
+        ttlMs: TTL_MS,
+        maxHoldMs: 0,
+        secretHash: sha256(SECRET),
+      }),
     ).toMatchObject({ code: 'NAMESPACE_NOT_FOUND' });
     expect(await client.get({ type: 'getLock', name: 'a' })).toMatchObject({ type: 'lock' });
   });
@@ -128,7 +140,9 @@ describe('rule C11: the configuration', () => {
     const replica = await bench.start();
     const { log } = bench;
     log.hold();
-    const outcome = replica.configure(namespaceConfig({ sessions: 3 })).catch((error: Error) => error.message);
+    const outcome = replica
+      .configure(namespaceConfig({ sessions: 3 }))
+      .catch((error: Error) => error.message);
     await bench.runtime.pass(1);
     const next = await bench.start();
     log.letGo();
@@ -303,7 +317,13 @@ describe('looking at it', () => {
     const session = await client.open();
     await client.get(acquireCommand({ session, key: 'a' }));
     for (const key of ['b', 'c']) await client.get(acquireCommand({ session, key, waitMs: 1_000 }));
-    expect(replica.gauges()).toMatchObject({ sessions: 1, heldLocks: 1, waiters: 2, longestQueue: 2, snapshotBytes: 0 });
+    expect(replica.gauges()).toMatchObject({
+      sessions: 1,
+      heldLocks: 1,
+      waiters: 2,
+      longestQueue: 2,
+      snapshotBytes: 0,
+    });
     expect(replica.gauges().logBytes).toBeGreaterThan(100);
     expect(replica.status()).toMatchObject({ sessions: 1, held: 1, waiting: 2, names: 1, clients: 1 });
     const indexes: number[] = [];

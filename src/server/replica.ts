@@ -4,6 +4,7 @@
  */
 import type { NamespaceConfig } from '../api/config.ts';
 import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
+import { TOKENS_PER_SECOND, UNIX_SECONDS_MAX } from '../api/limits.ts';
 import type { Position, ReadQuery, ReadResult } from '../api/wire.ts';
 import { canonicalJson, type FaultProbe } from '../core/index.ts';
 import type { LockLog } from '../log/port.ts';
@@ -42,8 +43,13 @@ export interface ReplicaStatus {
 
 type Watcher = (entry: HistoryEntry) => void;
 
-/** Floor of a new lineage: one process has no ledger, so the clock alone sets it (rule C12). */
-const TOKENS_PER_MS = 2 ** 20 / 1000;
+/**
+ * Floor of a new lineage: one process has no ledger, so the clock alone sets it (rule C12). A clock gone mad must not use up
+ * the tokens at birth, when there is no earlier counter to hold it against.
+ */
+function tokenFloor(wallMs: number): number {
+  return Math.min(Math.floor(wallMs / 1000), UNIX_SECONDS_MAX) * TOKENS_PER_SECOND;
+}
 
 export class Replica {
   readonly frontEnd: FrontEnd;
@@ -77,7 +83,7 @@ export class Replica {
       log,
       serverId,
       reason: 'start',
-      tokenFloor: Math.floor(runtime.clock.wallMs() * TOKENS_PER_MS),
+      tokenFloor: tokenFloor(runtime.clock.wallMs()),
       beatWhenIdle: options.beatWhenIdle ?? false,
       onCommitted: (entry, stats) => {
         options.onCommitted?.(entry, stats);
@@ -186,7 +192,10 @@ function tell(watchers: Set<Watcher>, entry: HistoryEntry, logger: Logger): void
       watcher(entry);
     } catch (error) {
       watchers.delete(watcher);
-      logger.error({ index: entry.index, error: String(error) }, 'a watcher of commits failed and was dropped');
+      logger.error(
+        { index: entry.index, error: String(error) },
+        'a watcher of commits failed and was dropped',
+      );
     }
   }
 }

@@ -19,7 +19,10 @@ import { encodeEntry } from '../core/index.ts';
 import { requestProblem } from './validate.ts';
 
 const named = (name: string) => ({ name, bucket: bucketOf(name) });
-const acquire = (differs: object = {}): ClientRequestBody => ({ ...acquireCommand({ session: 1, key: 'k' }), ...differs });
+const acquire = (differs: object = {}): ClientRequestBody => ({
+  ...acquireCommand({ session: 1, key: 'k' }),
+  ...differs,
+});
 const VALID: Record<string, ClientRequestBody> = {
   acquire: acquire(),
   release: { type: 'release', session: 1, attach: 1, name: 'a', token: 1, key: '', acks: [] },
@@ -43,7 +46,11 @@ describe.each<[field: string, max: number, body: (text: string) => ClientRequest
   ['name', NAME_BYTES_MAX, (name) => acquire(named(name))],
   ['acks', KEY_BYTES_MAX, (ack) => acquire({ acks: ['k', ack] })],
   ['client', CLIENT_BYTES_MAX, (client) => ({ ...(VALID.open as object), client }) as ClientRequestBody],
-  ['resource', RESOURCE_BYTES_MAX, (resource) => ({ ...(VALID.reportStale as object), resource }) as ClientRequestBody],
+  [
+    'resource',
+    RESOURCE_BYTES_MAX,
+    (resource) => ({ ...(VALID.reportStale as object), resource }) as ClientRequestBody,
+  ],
 ])('%s', (field, max, body) => {
   test.each([1, 2, 3, 4])('is counted in bytes: characters of %i', (bytes) => {
     const character = ['', 'a', 'é', '中', '\u{1f512}'][bytes] as string;
@@ -66,8 +73,16 @@ describe('numbers are whole, not negative, and bounded', () => {
     ['permits', (permits) => acquire({ permits }), Number.MAX_SAFE_INTEGER],
     ['mapVersion', (mapVersion) => acquire({ mapVersion }), Number.MAX_SAFE_INTEGER],
     ['limit', (limit) => ({ ...(VALID.listLocks as object), limit }) as ClientRequestBody, LIST_LIMIT_MAX],
-    ['ttl_s', (ttlMs) => ({ ...(VALID.open as object), ttlMs }) as ClientRequestBody, Number.MAX_SAFE_INTEGER],
-    ['token', (token) => ({ ...(VALID.release as object), token }) as ClientRequestBody, Number.MAX_SAFE_INTEGER],
+    [
+      'ttl_s',
+      (ttlMs) => ({ ...(VALID.open as object), ttlMs }) as ClientRequestBody,
+      Number.MAX_SAFE_INTEGER,
+    ],
+    [
+      'token',
+      (token) => ({ ...(VALID.release as object), token }) as ClientRequestBody,
+      Number.MAX_SAFE_INTEGER,
+    ],
   ])('%s', (field, body, max) => {
     expect(requestProblem(body(0))).toBeNull();
     expect(requestProblem(body(max))).toBeNull();
@@ -85,14 +100,43 @@ test('a wrong bucket, an unknown mode, an empty key, too many acks and an unknow
     field: 'acks',
     limit: 256,
   });
-  expect(requestProblem({ type: 'resign', epoch: 1 } as unknown as ClientRequestBody)).toMatchObject({ field: 'type' });
+  expect(requestProblem({ type: 'resign', epoch: 1 } as unknown as ClientRequestBody)).toMatchObject({
+    field: 'type',
+  });
 });
 
 test('rule C13: whatever passes can be written into an entry, whatever was sent', () => {
-  const anything = fc.oneof(fc.string(), fc.integer(), fc.double(), fc.boolean(), fc.constant(null), fc.constant(undefined));
+  const anything = fc.oneof(
+    fc.string(),
+    fc.integer(),
+    fc.double(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.constant(undefined),
+  );
   const field = fc.constantFrom(
-    'session', 'attach', 'name', 'token', 'key', 'acks', 'clean', 'mode', 'permits', 'reentrant', 'owner', 'purpose',
-    'waitMs', 'bucket', 'mapVersion', 'secret', 'secretHash', 'client', 'ttlMs', 'maxHoldMs', 'resource', 'prefix',
+    'session',
+    'attach',
+    'name',
+    'token',
+    'key',
+    'acks',
+    'clean',
+    'mode',
+    'permits',
+    'reentrant',
+    'owner',
+    'purpose',
+    'waitMs',
+    'bucket',
+    'mapVersion',
+    'secret',
+    'secretHash',
+    'client',
+    'ttlMs',
+    'maxHoldMs',
+    'resource',
+    'prefix',
   );
   let passed = 0;
   fc.assert(

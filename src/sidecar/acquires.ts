@@ -2,14 +2,14 @@
  * The acquires of one session in one namespace, from the application's call to its outcome: keys, repeats of a `request`,
  * limits of waiting, cancels that go on until they are confirmed (rules C4, C5, A5).
  */
-import type { RefusalCode, Token } from '../api/entry.ts';
+import type { Acquire, RefusalCode, Token } from '../api/entry.ts';
 import { type ErrorCode, LeaseholdError } from '../api/errors.ts';
 import { bucketOf } from '../api/names.ts';
 import type { AnswerBody } from '../api/wire.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { Attempt, type AttemptBody } from './attempt.ts';
 import type { GroupSession } from './group-session.ts';
-import { errorOf, REFUSAL_TEXTS } from './refusals.ts';
+import { endingError, errorOf, REFUSAL_TEXTS } from './refusals.ts';
 import type { AcquireOptions } from './service.ts';
 
 /** How long a call may stay without any answer of the group (rule S11). */
@@ -81,8 +81,20 @@ export class Acquires {
     return [...this.#attempts.values()].every(({ state }) => state.kind === 'granted');
   }
 
-  knows(key: string): boolean {
-    return this.#attempts.has(key);
+  /** Whether its outcome is still to come, or to be taken back. */
+  awaits(key: string): boolean {
+    const attempt = this.#attempts.get(key);
+    return attempt !== undefined && attempt.state.kind !== 'granted';
+  }
+
+  /**
+   * What the group says waits, after an attach. An attempt that does not any more has come to its end while nobody could be
+   * told: it is asked for again (rule S3).
+   */
+  listed(waiting: ReadonlySet<string>): void {
+    for (const attempt of this.#attempts.values()) {
+      if (attempt.state.kind === 'queued' && !waiting.has(attempt.key)) attempt.askAgain();
+    }
   }
 
   acquire(call: AcquireCall): Promise<Token> {
@@ -104,7 +116,7 @@ export class Acquires {
     if (attempt === undefined || attempt.state.kind === 'granted' || attempt.state.kind === 'cancelling')
       return;
     if (!attempt.hasCalls || !this.#owner.granted(attempt, token)) {
-      this.#cancel(attempt);
+      this.#giveUp(attempt, 'UNAVAILABLE', 'the lock was granted too late to be told; it is given back');
       return;
     }
     attempt.state = { kind: 'granted', token };
@@ -200,7 +212,22 @@ export class Acquires {
         );
       case 'asked':
       case 'queued':
-        return attempt.join(call.hangUp, () => this.#abandoned(attempt));
+        return this.#join(attempt, call);
+    }
+  }
+
+  /** A repeat waits for the same outcome, but not longer than it asked for itself. */
+  async #join(attempt: Attempt, { waitMs, hangUp }: AcquireCall): Promise<Token> {
+    const limit = new AbortController();
+    const limitMs = attempt.state.kind === 'queued' ? waitMs : Math.max(waitMs, ANSWER_MS_MIN);
+    const timer = this.#runtime.timers.after(limitMs, () => limit.abort());
+    try {
+      return await attempt.join(AbortSignal.any([hangUp, limit.signal]), () => this.#abandoned(attempt));
+    } catch (error) {
+      if (!limit.signal.aborted || hangUp.aborted) throw error;
+      throw new LeaseholdError('WAIT_TIMEOUT', `not granted within ${waitMs} ms`);
+    } finally {
+      timer.cancel();
     }
   }
 
@@ -219,16 +246,32 @@ export class Acquires {
       bucket: bucketOf(name),
       mapVersion: 1,
     };
-    const acks = this.takeAcks();
-    attempt.withdraw = this.#session().request(
-      (session, attach) => ({ type: 'acquire', session, attach, ...body, acks }),
-      (answer) => this.#answered(attempt, answer),
-    );
+    attempt.askAgain = () => this.#send(attempt, body);
+    this.#send(attempt, body);
     const { timers } = this.#runtime;
     const answerMs = Math.min(Math.max(waitMs, ANSWER_MS_MIN), ANSWER_MS_MAX);
     attempt.keep(timers.after(answerMs, () => this.#unanswered(attempt)));
-    if (waitMs > 0)
-      attempt.keep(timers.after(waitMs + WAIT_GRACE_MS, () => this.#waitedTooLong(attempt, waitMs)));
+    if (waitMs > 0) {
+      const tooLong = (): void => this.#waitedTooLong(attempt, waitMs);
+      attempt.keep(timers.after(waitMs + WAIT_GRACE_MS, tooLong));
+      // It may have become a waiter only after that: nothing else would end this call if the group fell silent now.
+      attempt.keep(timers.after(Math.max(waitMs + WAIT_GRACE_MS, answerMs), tooLong));
+    }
+  }
+
+  #send(attempt: Attempt, body: Omit<Acquire, 'type' | 'session' | 'attach' | 'acks'>): void {
+    const acks = this.takeAcks();
+    // What did not get into the log has settled nothing: its acknowledgements go along with another command.
+    const withdraw = this.#session().request(
+      (session, attach) => ({ type: 'acquire', session, attach, ...body, acks }),
+      (answer) => {
+        if (answer.type === 'rejected') this.#acks.push(...acks);
+        this.#answered(attempt, answer);
+      },
+    );
+    attempt.withdraw = () => {
+      if (withdraw()) this.#acks.push(...acks);
+    };
   }
 
   #answered(attempt: Attempt, answer: AnswerBody): void {
@@ -242,7 +285,7 @@ export class Acquires {
         this.#owner.queued(attempt.body.name, answer.position, attempt.request);
         return;
       case 'ended':
-        this.#refuse(attempt, new LeaseholdError('CANCELLED', `the acquire is over (${answer.by})`));
+        this.#refuse(attempt, endingError(answer.by));
         return;
       case 'refused':
       case 'rejected':

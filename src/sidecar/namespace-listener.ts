@@ -18,6 +18,8 @@ export interface ListenerContext {
   readonly store: StateStore;
   readonly metrics: SidecarMetrics;
   readonly ended: EndedTokens;
+  /** Another one may be in its place. */
+  readonly isOver: () => boolean;
   /** The group did not open a session; the application's own goes on. */
   readonly onRefused: () => void;
   /** The namespace's session is over. */
@@ -34,7 +36,7 @@ export function listenTo(context: ListenerContext, session: () => NamespaceSessi
 }
 
 /** What must be on disk before anything is answered (rule A4). */
-function kept({ envelope, alias, secret, ttlMs, store, ended }: ListenerContext) {
+function kept({ envelope, alias, secret, ttlMs, store, ended, isOver }: ListenerContext) {
   const { id } = envelope.options;
   const record = (grant: Grant) => {
     const { name, mode, permits, owner, reentrant, token, key, request = null } = grant;
@@ -42,7 +44,7 @@ function kept({ envelope, alias, secret, ttlMs, store, ended }: ListenerContext)
   };
   return {
     identified: (session, attach) => {
-      if (!envelope.isOver)
+      if (!envelope.isOver && !isOver())
         store.put({ type: 'session', envelope: id, alias, session, attach, secret, ttlMs });
     },
     granted: (grant) => store.put({ type: 'grant', ...record(grant) }),

@@ -68,6 +68,8 @@ export class NamespaceSession implements SessionOwner {
   /** Given up by the application, not yet confirmed by the group: no longer held, still counted there. */
   readonly #releasing = new Map<Token, Grant>();
   #isInJeopardy = false;
+  /** What whoever comes after the end is told. */
+  #ended: LeaseholdError | null = null;
 
   constructor(client: GroupClient, listener: NamespaceListener, options: NamespaceSessionOptions) {
     this.#client = client;
@@ -106,7 +108,7 @@ export class NamespaceSession implements SessionOwner {
   }
 
   acquire(call: AcquireCall): Promise<Token> {
-    return this.#acquires.acquire(call);
+    return this.#ended === null ? this.#acquires.acquire(call) : Promise.reject(this.#ended);
   }
 
   /** The grant, while it may be believed in: held by time, on the monotonic clock (rules A1, A2). */
@@ -116,6 +118,11 @@ export class NamespaceSession implements SessionOwner {
     if (this.#session.isOver || this.#session.lease.isSuspected) return null;
     const deadlineMs = this.deadlineOf(grant);
     return this.#client.runtime.clock.monotonicMs() < deadlineMs ? { grant, deadlineMs } : null;
+  }
+
+  /** After a suspend, until the group has acknowledged again: not to be called held, and not lost either (rule A2). */
+  isInDoubt(name: string, token: Token): boolean {
+    return this.#grants.get(token)?.name === name && this.#session.lease.isSuspected && !this.#session.isOver;
   }
 
   /**
@@ -155,12 +162,27 @@ export class NamespaceSession implements SessionOwner {
     return this.#session.close(clean);
   }
 
+  /** The namespace is not served any more: nothing here can be held, given back or waited for. */
+  abandon(reason: string): void {
+    this.#session.stop();
+    this.over(reason);
+  }
+
+  /** The process ends: what is held is left to the next one, nobody is told, and calls under way are refused. */
+  stop(): void {
+    this.#session.stop();
+    this.#grants.clear();
+    this.#ended = new LeaseholdError('UNAVAILABLE', 'the sidecar is stopping');
+    this.#acquires.failAll(this.#ended);
+  }
+
   identified(session: SessionId, attach: number): void {
     this.#listener.identified(session, attach);
   }
 
   openRefused(refusal: Refusal): void {
-    this.#acquires.failAll(errorOf(refusal));
+    this.#ended = errorOf(refusal);
+    this.#acquires.failAll(this.#ended);
     this.#listener.openRefused();
   }
 
@@ -173,12 +195,18 @@ export class NamespaceSession implements SessionOwner {
     for (const { token, keys, revoking } of grants) {
       if (this.#grants.has(token) || this.#releasing.has(token)) continue;
       const key = keys[0] as string;
-      if (!this.#acquires.knows(key)) this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
+      if (!this.#acquires.awaits(key)) this.#orphaned(key, revoking);
       else if (revoking) this.#acquires.takenBack(key);
       else this.#acquires.granted(key, token);
     }
     for (const { key } of waits)
-      if (!this.#acquires.knows(key)) this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
+      if (!this.#acquires.awaits(key)) this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
+    this.#acquires.listed(new Set(waits.map(({ key }) => key)));
+  }
+
+  /** Counted for us, wanted by nobody. One that is being revoked may be our own, lost by now, and ends by itself (rule C9). */
+  #orphaned(key: string, isRevoking: boolean): void {
+    if (!isRevoking) this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
   }
 
   granted(key: string, token: Token): void {
@@ -203,8 +231,8 @@ export class NamespaceSession implements SessionOwner {
     if (grant !== undefined) this.#lose(grant, 'revoked');
   }
 
-  acknowledged(): void {
-    if (!this.#isInJeopardy) return;
+  acknowledged(afterSuspend: boolean): void {
+    if (!this.#isInJeopardy && !afterSuspend) return;
     this.#isInJeopardy = false;
     this.#listener.restored();
   }
@@ -234,9 +262,9 @@ export class NamespaceSession implements SessionOwner {
     return { tokens: this.#grants.keys(), isSettled: this.#releasing.size === 0 && this.#acquires.isSettled };
   }
 
-  /** A grant that arrives after its deadline is no grant (rule A1). */
+  /** A grant that arrives after its deadline, or after a suspend, is no grant (rules A1, A2). */
   #take({ key, body, request }: Attempt, token: Token): boolean {
-    if (this.#session.lease.isPassed) return false;
+    if (this.#session.lease.isPassed || this.#session.lease.isSuspected) return false;
     const { name, mode, permits, owner, reentrant } = body;
     const grant: Grant = {
       name,
@@ -297,6 +325,7 @@ export class NamespaceSession implements SessionOwner {
       if (how === 'lost') this.#lose(grant, reason);
       else this.#drop(grant, how);
     }
-    this.#acquires.failAll(new LeaseholdError('SESSION_EXPIRED', reason));
+    this.#ended = new LeaseholdError('SESSION_EXPIRED', reason);
+    this.#acquires.failAll(this.#ended);
   }
 }

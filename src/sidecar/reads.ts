@@ -4,6 +4,7 @@
 import { LeaseholdError } from '../api/errors.ts';
 import type { LockView, ReadQuery, ReadResult } from '../api/wire.ts';
 import type { GroupClient } from './group-client.ts';
+import { errorOf } from './refusals.ts';
 import type { ListOptions } from './service.ts';
 
 const READ_MS_MAX = 5_000;
@@ -17,19 +18,26 @@ export function unavailable(alias: string): LeaseholdError {
   return new LeaseholdError('UNAVAILABLE', `the lock service of ${alias} does not answer right now`);
 }
 
-export async function readLock(target: ReadTarget, name: string): Promise<LockView> {
-  const result = await read(target, { type: 'getLock', name });
+export async function readLock(
+  target: ReadTarget,
+  name: string,
+  limitMs: number = READ_MS_MAX,
+): Promise<LockView> {
+  const result = await read(target, { type: 'getLock', name }, limitMs);
   if (result.type !== 'lock') throw unavailable(target.alias);
   return result.lock;
 }
 
-async function read({ alias, group }: ReadTarget, query: ReadQuery): Promise<ReadResult> {
-  const answer = await group.read(query, READ_MS_MAX);
+async function read(
+  { alias, group }: ReadTarget,
+  query: ReadQuery,
+  limitMs: number = READ_MS_MAX,
+): Promise<ReadResult> {
+  const answer = await group.read(query, limitMs);
   if (answer === null) throw unavailable(alias);
   if (answer.type === 'lock' || answer.type === 'locks') return answer;
   if (answer.type !== 'rejected') throw unavailable(alias);
-  const { type: _type, code, message, ...details } = answer;
-  throw new LeaseholdError(code, message, details);
+  throw errorOf(answer);
 }
 
 /** Locks of all namespaces in order of alias, then name; `next` names the last one when there may be more. */

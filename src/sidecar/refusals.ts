@@ -1,7 +1,7 @@
 /**
  * A group's refusals in the words of the HTTP API.
  */
-import type { RefusalCode } from '../api/entry.ts';
+import type { Ending, HolderView, RefusalCode } from '../api/entry.ts';
 import { type ErrorDetails, LeaseholdError } from '../api/errors.ts';
 import type { Refusal } from './group-session.ts';
 
@@ -18,19 +18,41 @@ export const REFUSAL_TEXTS: Readonly<Record<RefusalCode, string>> = {
   QUEUE_FULL: 'the queue is full',
 };
 
+/** An acquire that ended without its client hearing of it. */
+export function endingError(by: Ending): LeaseholdError {
+  if (by === 'RELEASED' || by === 'REVOKED') {
+    return new LeaseholdError('CANCELLED', 'the lock was granted, and taken back before this could be told');
+  }
+  return new LeaseholdError(by, REFUSAL_TEXTS[by]);
+}
+
 export function errorOf(refusal: Refusal): LeaseholdError {
   const { type: _type, code, message, ...details } = refusal;
   // An attach under another number came in between: nothing was done, and the same call may be tried again.
-  return new LeaseholdError(code === 'SUPERSEDED' ? 'UNAVAILABLE' : code, message, inApiWords(details));
+  if (code === 'SUPERSEDED') return new LeaseholdError('UNAVAILABLE', message);
+  return new LeaseholdError(code, message, inApiWords(message, details));
 }
 
-/** Details are named as the HTTP API names things. */
-function inApiWords({
-  retryAfterMs,
-  ...details
-}: {
+interface Details {
+  readonly field?: string;
+  readonly limit?: number;
   readonly retryAfterMs?: number;
-  readonly [detail: string]: unknown;
-}): ErrorDetails {
-  return retryAfterMs === undefined ? details : { ...details, retry_after_ms: retryAfterMs };
+  readonly waiters?: number;
+  readonly lockDelayMs?: number;
+  readonly holder?: HolderView | null;
+}
+
+/** Details are named, and counted in the units, as the HTTP API does it: `ttl_s` in seconds, all else in ms. */
+function inApiWords(message: string, details: Details): ErrorDetails {
+  const { field, limit, retryAfterMs, waiters, lockDelayMs, holder } = details;
+  const told = field === 'ttl_s' && limit !== undefined ? limit / 1000 : limit;
+  const problem = { field, ...(told === undefined ? {} : { limit: told }), reason: message };
+  return {
+    ...(field === undefined ? {} : { ...problem, problems: [problem] }),
+    ...(field === undefined && told !== undefined ? { limit: told } : {}),
+    ...(retryAfterMs === undefined ? {} : { retry_after_ms: retryAfterMs }),
+    ...(waiters === undefined ? {} : { queue_position: waiters + 1 }),
+    ...(lockDelayMs === undefined ? {} : { lock_delay_ms: lockDelayMs }),
+    ...(holder === undefined ? {} : { holder }),
+  };
 }

@@ -10,7 +10,7 @@ export type Liveness = 'stream' | 'app' | 'both';
 
 export interface OpenOptions {
   readonly client: string;
-  /** Undefined: the namespace's ttl, chosen when the session first touches a namespace. */
+  /** Undefined: the shortest ttl of the namespaces served, since the session may touch any of them. */
   readonly ttlMs?: number;
   readonly keepalive: Liveness;
   readonly maxHoldMs?: number;

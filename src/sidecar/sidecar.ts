@@ -34,6 +34,8 @@ export interface SidecarOptions {
 }
 
 const REPORT_MS_MAX = 5_000;
+/** A wait that is over is not made much longer by finding out who has the lock (case B07). */
+const EXPLAIN_MS_MAX = 500;
 const CLOSE_MS_MAX = 5_000;
 
 interface GrantReference {
@@ -64,7 +66,7 @@ export class Sidecar implements SidecarService {
     if (target === undefined) return;
     this.#targets.delete(alias);
     for (const { namespaces } of [...this.#envelopes.all()]) {
-      namespaces.get(alias)?.over('the namespace is not served any more');
+      namespaces.get(alias)?.abandon('the namespace is not served any more');
     }
     target.group.close();
   }
@@ -76,6 +78,7 @@ export class Sidecar implements SidecarService {
 
   /** Stops without ending anything: sessions go on in the next life, or expire. */
   stop(): void {
+    for (const envelope of this.#envelopes.all()) envelope.stop();
     for (const { group } of this.#targets.values()) group.close();
   }
 
@@ -159,6 +162,7 @@ export class Sidecar implements SidecarService {
     const session = envelope.namespaces.get(target.alias);
     await session?.confirmed();
     const held = session?.held(rest, token) ?? null;
+    if (held === null && session?.isInDoubt(rest, token) === true) throw unavailable(target.alias);
     if (session === undefined || held === null) return refuseGrant(target, rest, token);
     return this.#granted(envelope, session, held.grant);
   }
@@ -193,10 +197,12 @@ export class Sidecar implements SidecarService {
 
   held(fullName: string, token: number): { readonly held: boolean } & Partial<Deadline> {
     const { target, rest } = this.#resolve(fullName);
-    for (const { namespaces } of this.#envelopes.all()) {
-      const session = namespaces.get(target.alias);
-      const held = session?.held(rest, token) ?? null;
-      if (held !== null) return { held: true, ...this.#deadline(held.deadlineMs) };
+    for (const { namespaces, silentUntilMs } of this.#envelopes.all()) {
+      const held = namespaces.get(target.alias)?.held(rest, token) ?? null;
+      // This call is no sign of life, so it must not promise more than the last one that was.
+      const deadlineMs = Math.min(held?.deadlineMs ?? 0, silentUntilMs);
+      if (held !== null && this.#runtime.clock.monotonicMs() < deadlineMs)
+        return { held: true, ...this.#deadline(deadlineMs) };
     }
     countWork(target, token);
     return { held: false };
@@ -268,6 +274,7 @@ export class Sidecar implements SidecarService {
     });
     const held = session.held(name, token);
     if (held !== null) return this.#granted(envelope, session, held.grant);
+    if (session.isInDoubt(name, token)) throw unavailable(target.alias);
     throw new LeaseholdError('NOT_HELD', 'the grant ended while its answer was on its way', { token });
   }
 
@@ -308,7 +315,7 @@ async function explain(
   const session = sessionId === undefined ? {} : { session_id: sessionId };
   const placed = error.with({ name: `${target.alias}/${name}`, ...session });
   if (error.code !== 'WAIT_TIMEOUT') return placed;
-  const lock = await readLock(target, name).catch(() => null);
+  const lock = await readLock(target, name, EXPLAIN_MS_MAX).catch(() => null);
   return placed.with({ holder: lock?.holders[0] ?? null });
 }
 

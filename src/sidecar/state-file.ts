@@ -9,8 +9,8 @@ import {
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { MemoryStateStore, type RecordKey, type SidecarRecord, type StateStore } from './state-store.ts';
@@ -60,7 +60,8 @@ export class FileStateStore implements StateStore {
   }
 
   #append(line: Line): void {
-    writeSync(this.#file, `${JSON.stringify(line)}\n`);
+    // The line end comes first: behind a write that got only half through (a full disk) the next line stays whole.
+    writeFileSync(this.#file, `\n${JSON.stringify(line)}`);
     this.#lines++;
     if (this.#lines < Math.max(REWRITE_LINES_MIN, 4 * this.#records.size)) return;
     closeSync(this.#file);
@@ -80,6 +81,8 @@ export class FileStateStore implements StateStore {
 
   #rewrite(): number {
     const next = `${this.#path}.next`;
+    // One that is left over would keep its mode.
+    rmSync(next, { force: true });
     const lines = this.#records.load().map((put) => `${JSON.stringify({ put } satisfies Line)}\n`);
     writeFileSync(next, lines.join(''), { mode: 0o600 });
     renameSync(next, this.#path);
@@ -91,7 +94,8 @@ export class FileStateStore implements StateStore {
 function parse(text: string): Line | null {
   if (text === '') return null;
   try {
-    return JSON.parse(text);
+    const line: unknown = JSON.parse(text);
+    return typeof line === 'object' && line !== null ? (line as Line) : null;
   } catch {
     return null;
   }

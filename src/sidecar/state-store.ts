@@ -1,6 +1,6 @@
 /**
  * What the sidecar must know after a restart (rule A4): session secrets, attach numbers, grants it has told of. Written
- * before it answers. A record replaces the one before it under the same key; `null` removes it.
+ * before it answers. A record replaces the one before it under the same key.
  */
 
 import type { Mode } from '../api/config.ts';

@@ -1,11 +1,7 @@
 /**
  * Everything a run consists of, put together from its plan: machines, groups, sidecars, applications, and those who watch.
  */
-import { Application } from './nodes/application.ts';
-import { FencedResource } from './nodes/fenced-resource.ts';
-import { LockGroup } from './nodes/lock-group.ts';
-import { WatchedStore } from './nodes/lock-server.ts';
-import { SidecarNode, WatchedStateStore } from './nodes/sidecar-node.ts';
+
 import { FaultsSeen } from './judge/faults-seen.ts';
 import { Findings } from './judge/findings.ts';
 import { FrameTap } from './judge/frame-tap.ts';
@@ -13,7 +9,12 @@ import { type GrantKnown, GroupJudge } from './judge/group-judge.ts';
 import { LateEnds } from './judge/late-ends.ts';
 import { OrphanWatch } from './judge/orphan-watch.ts';
 import { SilenceWatch } from './judge/silence-watch.ts';
-import { Stops, type StoppedSession } from './judge/stops.ts';
+import { type StoppedSession, Stops } from './judge/stops.ts';
+import { Application } from './nodes/application.ts';
+import { FencedResource } from './nodes/fenced-resource.ts';
+import { LockGroup } from './nodes/lock-group.ts';
+import { WatchedStore } from './nodes/lock-server.ts';
+import { SidecarNode, WatchedStateStore } from './nodes/sidecar-node.ts';
 import type { Plan } from './plan.ts';
 import { Machine } from './world/machine.ts';
 import { Link } from './world/network.ts';
@@ -22,7 +23,7 @@ import type { World } from './world/world.ts';
 
 /** Processes that may serve a group: one, and one that may take over from it. */
 const SERVERS_PER_GROUP = 2;
-const LOOK_EVERY_MS = 500;
+const LOOK_EVERY_MS = 1_000;
 /** A leader spares sessions for so long after a stall: TTL/3 of the longest (rule S6). */
 const SPARED_MS = 20_000;
 const NEW_YEAR_2026_MS = 1_767_225_600_000;
@@ -117,6 +118,12 @@ export class Cluster {
     });
   }
 
+  /** Everything that this sidecar, or an application of it, still takes for a session. */
+  sessionsOf({ sidecar, applications }: Host): readonly StoppedSession[] {
+    const ofApplications = applications.flatMap((app) => [...(app?.sessionIds() ?? [])]);
+    return this.stoppedSessions(sidecar, new Set([...sidecar.store.openEnvelopes, ...ofApplications]));
+  }
+
   /** Group sessions of these sessions of a sidecar. */
   stoppedSessions(node: SidecarNode, ids: Iterable<string>): readonly StoppedSession[] {
     const stopped: StoppedSession[] = [];
@@ -201,7 +208,15 @@ export class Cluster {
       if (!node.sidecar.held(`${alias}/${before.name}`, before.token).held) continue;
       const { session, name, token } = before;
       const at = this.world.nowMs;
-      group.judge.client({ type: 'heldInterval', lineage: group.store.lineage, session, name, token, from: at, to: at });
+      group.judge.client({
+        type: 'heldInterval',
+        lineage: group.store.lineage,
+        session,
+        name,
+        token,
+        from: at,
+        to: at,
+      });
     }
   }
 

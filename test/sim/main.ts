@@ -17,7 +17,9 @@ const { values } = parseArgs({
 
 const hours = Number(values.hours);
 if (values.seed !== undefined) {
-  process.exitCode = (await showSeed({ seed: Number(values.seed), hours, isVerbose: values.verbose })) ? 0 : 1;
+  process.exitCode = (await showSeed({ seed: Number(values.seed), hours, isVerbose: values.verbose }))
+    ? 0
+    : 1;
 } else if (values.seeds !== undefined) {
   const first = values.first === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.first);
   process.exitCode = (await runSeeds({ first, count: Number(values.seeds), hours })) ? 0 : 1;

@@ -116,7 +116,14 @@ function makeFaults(random: Random, isOneProcess: boolean): ReadonlyMap<FaultKin
   // A machine that sleeps while its wall clock is set looks as if it had not slept: nobody can tell (rule A2).
   if (faults.has('machineSleep')) faults.delete('wallStep');
   if (isOneProcess) {
-    const apart: readonly FaultKind[] = ['serverUsurped', 'linkCut', 'linkCutSilently', 'linkStall', 'sidecarCrash', 'sidecarPause'];
+    const apart: readonly FaultKind[] = [
+      'serverUsurped',
+      'linkCut',
+      'linkCutSilently',
+      'linkStall',
+      'sidecarCrash',
+      'sidecarPause',
+    ];
     for (const kind of apart) faults.delete(kind);
   }
   return faults;
@@ -125,9 +132,9 @@ function makeFaults(random: Random, isOneProcess: boolean): ReadonlyMap<FaultKin
 function makeHabits(random: Random): Habits {
   const chance = (usual: number): number => (random.chance(0.3) ? 0 : usual * random.pick([0.3, 1, 3]));
   return {
-    thinkMs: random.pick([100, 1_000, 5_000, 20_000]),
+    thinkMs: random.pick([100, 1_000, 5_000, 20_000, 60_000]),
     holdMs: random.pick([20, 400, 4_000, 20_000, 60_000]),
-    waitMs: random.pick([[0], [0, 100, 5_000], [1_000, 20_000], [0, 1, 30_000, 120_000]]),
+    waitMs: random.pick([[0], [0, 100, 5_000], [1_000, 20_000], [0, 1, 30_000, 120_000], [1, 600_000]]),
     keepalives: random.pick([['app'], ['stream'], ['both'], ['app', 'stream', 'both']] as const),
     oneLock: chance(0.2),
     withRequest: chance(0.25),
@@ -145,7 +152,8 @@ function makeHabits(random: Random): Habits {
 
 /** Limits: mostly ample, sometimes tiny, each on its own. */
 export function makeConfig(random: Random): NamespaceConfig {
-  const limit = (tiny: readonly number[], ample: number): number => (random.chance(0.15) ? random.pick(tiny) : ample);
+  const limit = (tiny: readonly number[], ample: number): number =>
+    random.chance(0.15) ? random.pick(tiny) : ample;
   return {
     namespace: 'simulated',
     name: 'locks',

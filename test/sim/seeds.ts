@@ -64,7 +64,8 @@ function cpuMs(): number {
 }
 
 export function summary(reports: readonly RunReport[], tookMs: number): string {
-  const sum = (count: (report: RunReport) => number): number => reports.reduce((all, report) => all + count(report), 0);
+  const sum = (count: (report: RunReport) => number): number =>
+    reports.reduce((all, report) => all + count(report), 0);
   const hours = sum(({ virtualMs }) => virtualMs) / 3_600_000;
   const faults = new Map<string, number>();
   for (const report of reports) {

@@ -1,13 +1,14 @@
 /**
  * The `dev` sub-command: flags, what is printed, signals.
  */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { formatFindings } from '../../platform/manifests/format.ts';
 import { createSystemRuntime, type LogLevel } from '../../platform/system-runtime.ts';
 import { DATA_FOLDER_DEFAULT, EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
 import { type DevServer, ManifestsInvalid, type ReloadReport, startDev } from './dev-server.ts';
 
 const DEFAULT_PORT = 7070;
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const satisfies readonly LogLevel[];
 
 interface DevFlags {
   readonly filename: readonly string[];
@@ -27,8 +28,14 @@ export function devCommand(): Command {
       'where grants are kept; delete it to start from nothing',
       DATA_FOLDER_DEFAULT,
     )
-    .option('-o, --output <format>', 'json: one JSON line when it serves, for scripts', 'text')
-    .option('--log-level <level>', 'debug, info, warn, error or silent', 'warn')
+    .addOption(
+      new Option('-o, --output <format>', 'json: one JSON line when it serves, for scripts')
+        .choices(['text', 'json'])
+        .default('text'),
+    )
+    .addOption(
+      new Option('--log-level <level>', 'what is logged to stderr').choices(LOG_LEVELS).default('warn'),
+    )
     .addHelpText('after', HELP)
     .action(runDev);
 }
@@ -117,6 +124,11 @@ function printReload(report: ReloadReport): void {
   if (report.kind === 'refused') {
     console.error(formatFindings(report.errors));
     console.error('The manifests changed but are not valid; what was in force stays in force.');
+    return;
+  }
+  if (report.kind === 'failed') {
+    console.error(`The manifests could not be put into force: ${String(report.error)}`);
+    console.error('What was served goes on; save a manifest again to retry.');
     return;
   }
   const { added, changed, removed } = report;

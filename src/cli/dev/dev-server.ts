@@ -37,7 +37,9 @@ export type ReloadReport =
       readonly changed: readonly string[];
       readonly removed: readonly string[];
     }
-  | { readonly kind: 'refused'; readonly errors: readonly ManifestError[] };
+  | { readonly kind: 'refused'; readonly errors: readonly ManifestError[] }
+  /** The manifests are right, but could not be put into force. */
+  | { readonly kind: 'failed'; readonly error: unknown };
 
 export class ManifestsInvalid extends Error {
   readonly errors: readonly ManifestError[];
@@ -130,46 +132,49 @@ class DevNamespaces {
     return [...this.#served.values()];
   }
 
-  /** An invalid set changes nothing: what was served goes on, and the report says why (issue of a half-saved file). */
+  /** An invalid set changes nothing: what was served goes on, and the report says why. Never rejects. */
   reload(result: LoadResult): Promise<void> {
     this.#last = this.#last.then(async () => {
-      if (this.#isStopping) return;
-      if (!result.ok) {
-        this.#options.onReload?.({ kind: 'refused', errors: result.errors });
-        return;
-      }
-      this.#options.onReload?.(await this.apply(result));
+      if (!this.#isStopping) this.#options.onReload?.(await this.#reload(result));
     });
     return this.#last;
   }
 
+  async #reload(result: LoadResult): Promise<ReloadReport> {
+    if (!result.ok) return { kind: 'refused', errors: result.errors };
+    try {
+      return await this.apply(result);
+    } catch (error) {
+      return { kind: 'failed', error };
+    }
+  }
+
+  /** Starts what is new before anything is taken away: if that fails, nothing has changed. */
   async apply(
     result: Extract<LoadResult, { ok: true }>,
   ): Promise<Extract<ReloadReport, { kind: 'applied' }>> {
     const wanted = new Map(
       result.namespaces.map(({ lockNamespace }) => [lockNamespace.metadata.name, lockNamespace]),
     );
-    const report = {
-      kind: 'applied' as const,
-      added: [] as string[],
-      changed: [] as string[],
-      removed: [] as string[],
-    };
-    for (const [alias, served] of this.#served) {
-      if (wanted.get(alias)?.metadata.namespace === served.config.namespace) continue;
-      await this.#remove(served);
-      report.removed.push(alias);
-    }
+    const removed = this.all().filter(
+      ({ alias, config }) => wanted.get(alias)?.metadata.namespace !== config.namespace,
+    );
+    // An alias that moves to another Kubernetes namespace is free only when its old owner is gone.
+    const moved = removed.filter(({ alias }) => wanted.has(alias));
+    for (const served of moved) await this.#remove(served);
+    const added: string[] = [];
+    const changed: string[] = [];
     for (const [alias, lockNamespace] of wanted) {
       const served = this.#served.get(alias);
       if (served === undefined) {
         this.#served.set(alias, await DevNamespace.start(lockNamespace, this.#context()));
-        report.added.push(alias);
+        added.push(alias);
       } else if (await served.reconfigure(lockNamespace)) {
-        report.changed.push(alias);
+        changed.push(alias);
       }
     }
-    return report;
+    for (const served of removed) if (!moved.includes(served)) await this.#remove(served);
+    return { kind: 'applied', added, changed, removed: removed.map(({ alias }) => alias) };
   }
 
   async stop(): Promise<void> {

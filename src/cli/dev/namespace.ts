@@ -7,13 +7,13 @@ import { toNamespaceConfig } from '../../api/locknamespace/effective.ts';
 import type { LockNamespace } from '../../api/locknamespace/schema.ts';
 import { openEmbeddedLog } from '../../log/embedded/embedded-log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import type { Runtime } from '../../platform/runtime.ts';
+import { labelled, type Runtime } from '../../platform/runtime.ts';
 import type { StopReason } from '../../server/leader.ts';
 import { Metering } from '../../server/metering.ts';
 import { Replica } from '../../server/replica.ts';
 import type { Sidecar } from '../../sidecar/sidecar.ts';
 
-/** In dev every caller is the developer (design.md section 8 of the protocol: identities come with the cluster). */
+/** In dev every caller is the developer; identities come with the cluster. */
 const DEVELOPER = { account: 'dev/developer', podUid: '' };
 
 export interface DevContext {
@@ -43,9 +43,11 @@ export class DevNamespace {
   }
 
   static async start(lockNamespace: LockNamespace, context: DevContext): Promise<DevNamespace> {
-    const { runtime, metrics, sidecar, dataFolder, onStopped } = context;
+    const { metrics, sidecar, dataFolder, onStopped } = context;
     const config = configOf(lockNamespace);
     const { namespace, name: alias } = config;
+    const logger = labelled(context.runtime.logger, { namespace: `${namespace}/${alias}` });
+    const runtime = { ...context.runtime, logger };
     const log = await openEmbeddedLog({
       directory: join(dataFolder, `${namespace}.${alias}`),
       timers: runtime.timers,
@@ -61,6 +63,9 @@ export class DevNamespace {
       config,
       onCommitted: (entry, stats) => metering.committed(entry, stats),
       onStopped: (reason) => onStopped(alias, reason),
+    }).catch(async (error: unknown) => {
+      await log.close();
+      throw error;
     });
     const sidecarMetrics = metrics.sidecar(alias);
     const served = new DevNamespace(alias, replica, config, [

@@ -62,7 +62,7 @@ export class Caller {
   /** Token of the holder; asked again while the service says that it cannot tell. */
   async read(name: string): Promise<unknown> {
     for (;;) {
-      const { status, body } = await this.api.client.get(this.api.path(name));
+      const { status, body } = await this.insist('read', () => this.api.client.get(this.api.path(name)));
       if (status === 200) return body.token;
       if (body.code !== 'UNAVAILABLE') throw new Error(`${name} cannot be read: ${JSON.stringify(body)}`);
     }
@@ -210,6 +210,7 @@ export abstract class Application {
 
 /** A renew while it holds must say so. */
 export async function lookAt(caller: Caller, grant: KnownGrant): Promise<void> {
+  if (grant.state !== 'held') return;
   const sentAt = Date.now();
   const { status, body } = await caller.insist('renew', () => caller.api.renew(grant));
   if (grant.state !== 'held') return;
@@ -225,6 +226,8 @@ export async function release(caller: Caller, grant: KnownGrant): Promise<void> 
     const { status, body, tries } = await caller.insist('release', () => caller.api.release(grant));
     if (status === 200) {
       ledger.released(grant);
+      const token = await caller.read(grant.name);
+      if (token === grant.token) ledger.violation(`${grant.name} is held by ${token}, which was given back`);
       return;
     }
     // Not confirmed within five seconds: it goes on by itself, and may be asked for again.

@@ -8,7 +8,7 @@ import type { Workspace } from '../../support/dev/workspace.ts';
 import type { Random } from '../../support/random.ts';
 import type { Outages } from './ledger.ts';
 
-export type RequestKind = 'open' | 'acquire' | 'release' | 'renew' | 'keepalive';
+export type RequestKind = 'open' | 'acquire' | 'release' | 'renew' | 'keepalive' | 'read';
 export type RequestPhase = 'sent' | 'answered';
 
 const KINDS: readonly RequestKind[] = [

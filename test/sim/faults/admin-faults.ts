@@ -60,21 +60,20 @@ const quarantine: FaultMaker = (cluster: Cluster, random) => {
   const group = random.pick(cluster.groups);
   const name = `job-${random.int(cluster.plan.names)}`;
   submit(group, { type: 'quarantine', name, reason: 'simulated' });
-  return {
-    parts: [],
-    forMs: random.pick(ABSENCE_MS),
-    end: () => unquarantineSoon(cluster, group, name),
-  };
+  return moment();
 };
 
-/** Until it is done: the server may be down right now. */
-function unquarantineSoon(cluster: Cluster, group: LockGroup, name: string): void {
-  if (group.judge.state.locks.get(name)?.quarantined === true) {
-    submit(group, { type: 'unquarantine', name, by: 'simulator' });
+/** Puts names back into service, sooner or later; at once when `isOver`. */
+export function repairNames(cluster: Cluster, random: Random, isOver: boolean): void {
+  for (const group of cluster.groups) {
+    for (const { name, quarantined } of group.judge.state.locks.values()) {
+      if (!quarantined || (!isOver && random.chance(0.7))) continue;
+      submit(group, { type: 'unquarantine', name, by: 'simulator' });
+    }
   }
-  cluster.world.afterMs(1_000, () => {
-    if (group.judge.state.locks.get(name)?.quarantined === true) unquarantineSoon(cluster, group, name);
-  });
 }
 
-export const adminFaults = { configChange, namespaceRemoved, breakLock, quarantine } satisfies Record<string, FaultMaker>;
+export const adminFaults = { configChange, namespaceRemoved, breakLock, quarantine } satisfies Record<
+  string,
+  FaultMaker
+>;

@@ -10,21 +10,17 @@ const PAUSE_MS = [200, 2_000, 9_000, 40_000];
 const SLEEP_MS = [2_600, 8_000, 60_000];
 const WALL_STEPS_MS = [3_600_000, -3_600_000, 10_000, -10_000];
 
-function sessionsOf(cluster: Cluster, { sidecar }: Host) {
-  return cluster.stoppedSessions(sidecar, sidecar.http.signs.keys());
-}
-
 const sidecarCrash: FaultMaker = (cluster, random) => {
   const host = random.pick(cluster.hosts);
   const { sidecar } = host;
   if (sidecar.process.life === null) return null;
-  cluster.stops.begin(sidecar.part, sessionsOf(cluster, host));
+  const goOn = cluster.stops.begin(cluster.sessionsOf(host));
   sidecar.kill();
   return {
     parts: [sidecar.part],
     forMs: random.pick(RESTART_MS),
     end: () => {
-      cluster.stops.end(sidecar.part);
+      goOn();
       if (sidecar.process.life === null) sidecar.start();
     },
   };
@@ -35,14 +31,14 @@ const sidecarPause: FaultMaker = (cluster, random) => {
   const { sidecar } = host;
   const { process } = sidecar;
   if (process.life === null || process.isPaused) return null;
-  cluster.stops.begin(`${sidecar.part} paused`, sessionsOf(cluster, host));
+  const goOn = cluster.stops.begin(cluster.sessionsOf(host));
   const by = {};
   process.pause(by);
   return {
     parts: [sidecar.part],
     forMs: random.pick(PAUSE_MS),
     end: () => {
-      cluster.stops.end(`${sidecar.part} paused`);
+      goOn();
       process.resume(by, { timersFirst: random.chance(0.7) });
     },
   };
@@ -53,7 +49,7 @@ const machineSleep: FaultMaker = (cluster, random) => {
   const host = random.pick(cluster.hosts);
   const apps = host.applications.filter((app) => app !== null);
   if (host.machine.isAsleep) return null;
-  cluster.stops.begin(`${host.sidecar.part} asleep`, sessionsOf(cluster, host));
+  const goOn = cluster.stops.begin(cluster.sessionsOf(host));
   for (const app of apps) for (const grant of app.grants.values()) grant.beforeSleep();
   host.machine.fallAsleep();
   const servers = cluster.plan.isOneProcess ? cluster.groups.map(({ part }) => part) : [];
@@ -61,13 +57,16 @@ const machineSleep: FaultMaker = (cluster, random) => {
     parts: [host.sidecar.part, ...servers],
     forMs: random.pick(SLEEP_MS),
     end: () => {
-      cluster.stops.end(`${host.sidecar.part} asleep`);
+      goOn();
       host.machine.wakeUp({ timersFirst: random.chance(0.7) });
     },
   };
 };
 
-function anyApplication(cluster: Cluster, random: Random): { host: Host; place: number; app: Application } | null {
+function anyApplication(
+  cluster: Cluster,
+  random: Random,
+): { host: Host; place: number; app: Application } | null {
   const host = random.pick(cluster.hosts);
   const place = random.int(host.applications.length);
   const app = host.applications[place] ?? null;
@@ -78,14 +77,14 @@ const appFreeze: FaultMaker = (cluster, random) => {
   const struck = anyApplication(cluster, random);
   if (struck === null) return null;
   const { host, app } = struck;
-  cluster.stops.begin(app.part, cluster.stoppedSessions(host.sidecar, app.sessionIds()));
+  const goOn = cluster.stops.begin(cluster.stoppedSessions(host.sidecar, app.sessionIds()));
   const by = {};
   app.process.pause(by);
   return {
     parts: [],
     forMs: random.pick(PAUSE_MS),
     end: () => {
-      cluster.stops.end(app.part);
+      goOn();
       app.process.resume(by, { timersFirst: random.chance(0.7) });
     },
   };
@@ -96,8 +95,7 @@ const appCrash: FaultMaker = (cluster, random) => {
   if (struck === null) return null;
   const { host, place, app } = struck;
   // Never resumed: who starts in its place has sessions of its own (case C15).
-  const reason = `${app.part} died at ${cluster.world.nowUs}`;
-  cluster.stops.begin(reason, cluster.stoppedSessions(host.sidecar, app.sessionIds()));
+  cluster.stops.begin(cluster.stoppedSessions(host.sidecar, app.sessionIds()));
   app.die();
   host.applications[place] = null;
   return { parts: [], forMs: random.pick(RESTART_MS), end: () => cluster.startApplication(host, place) };

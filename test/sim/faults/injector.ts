@@ -5,7 +5,7 @@
 import type { Random } from '../../support/random.ts';
 import type { Cluster } from '../cluster.ts';
 import { FAULT_KINDS, type FaultKind } from '../plan.ts';
-import { adminFaults } from './admin-faults.ts';
+import { adminFaults, repairNames } from './admin-faults.ts';
 import { clientFaults } from './client-faults.ts';
 import type { Fault, FaultMaker } from './fault.ts';
 import { networkFaults } from './network-faults.ts';
@@ -17,6 +17,8 @@ const MAKERS: Readonly<Record<FaultKind, FaultMaker>> = {
   ...clientFaults,
   ...adminFaults,
 };
+
+const REPAIR_EVERY_MS = 3_000;
 
 export class FaultInjector {
   readonly struck = new Map<FaultKind, number>();
@@ -35,12 +37,21 @@ export class FaultInjector {
       const meanMs = this.#cluster.plan.faults.get(kind);
       if (meanMs !== undefined) this.#planNext(kind, meanMs);
     }
+    if (this.#cluster.plan.faults.has('quarantine')) this.#repairAgain();
   }
 
   /** Ends all faults; nothing strikes any more. */
   stop(): void {
     this.#isStopped = true;
     for (const fault of [...this.#underWay]) this.#end(fault);
+  }
+
+  #repairAgain(): void {
+    this.#cluster.world.afterMs(REPAIR_EVERY_MS, () => {
+      this.#cluster.world.mustSettle();
+      repairNames(this.#cluster, this.#random, this.#isStopped);
+      this.#repairAgain();
+    });
   }
 
   #planNext(kind: FaultKind, meanMs: number): void {

@@ -24,7 +24,11 @@ function cut(isSilent: boolean): FaultMaker {
 
 const linkStall: FaultMaker = (cluster, random) => {
   const { link, part } = anyLink(cluster, random);
-  const wanted: readonly Direction[] = random.pick([['toServer'], ['toClient'], ['toServer', 'toClient']] as const);
+  const wanted: readonly Direction[] = random.pick([
+    ['toServer'],
+    ['toClient'],
+    ['toServer', 'toClient'],
+  ] as const);
   const directions = wanted.filter((direction) => !link.isStalled(direction));
   if (directions.length === 0) return null;
   for (const direction of directions) link.stall(direction);

@@ -35,13 +35,13 @@ function oneProcessDown(cluster: Cluster, forMs: number): Fault {
   const [host] = cluster.hosts;
   if (host === undefined) throw new Error('one process has one host');
   const { sidecar } = host;
-  cluster.stops.begin(sidecar.part, cluster.stoppedSessions(sidecar, sidecar.http.signs.keys()));
+  const goOn = cluster.stops.begin(cluster.sessionsOf(host));
   cluster.killOneProcess();
   return {
     parts: [sidecar.part, ...cluster.groups.map(({ part }) => part)],
     forMs,
     end: () => {
-      cluster.stops.end(sidecar.part);
+      goOn();
       if (sidecar.process.life === null) void cluster.startOneProcess();
     },
   };
@@ -51,7 +51,8 @@ function oneProcessDown(cluster: Cluster, forMs: number): Fault {
 const serverStop: FaultMaker = (cluster, random) => {
   const group = serving(cluster, random);
   const replica = group?.active.replica ?? null;
-  if (group === null || replica === null || group.active.process.isPaused || cluster.plan.isOneProcess) return null;
+  if (group === null || replica === null || group.active.process.isPaused || cluster.plan.isOneProcess)
+    return null;
   const { active } = group;
   const { life } = active.process;
   let isDown = false;
@@ -73,16 +74,14 @@ const serverPause: FaultMaker = (cluster, random) => {
   const by = {};
   process.pause(by);
   const parts = cluster.plan.isOneProcess ? cluster.groups.map(({ part }) => part) : [group.part];
-  const sidecar = cluster.plan.isOneProcess ? cluster.hosts[0]?.sidecar : undefined;
-  if (sidecar !== undefined) {
-    parts.push(sidecar.part);
-    cluster.stops.begin(sidecar.part, cluster.stoppedSessions(sidecar, sidecar.http.signs.keys()));
-  }
+  const host = cluster.plan.isOneProcess ? cluster.hosts[0] : undefined;
+  if (host !== undefined) parts.push(host.sidecar.part);
+  const goOn = host === undefined ? null : cluster.stops.begin(cluster.sessionsOf(host));
   return {
     parts,
     forMs: random.pick(PAUSE_MS),
     end: () => {
-      if (sidecar !== undefined) cluster.stops.end(sidecar.part);
+      goOn?.();
       process.resume(by, { timersFirst: random.chance(0.7) });
     },
   };

@@ -52,7 +52,8 @@ export class FrameTap implements FrameWatch {
     stream.keepalivesSentUs.set(keepalive.number, atUs);
     for (const { session } of keepalive.sessions) {
       const problem = this.#options.renewalProblem(session);
-      if (problem !== null) this.#options.findings.add('rule A3', `session ${session} is kept alive: ${problem}`);
+      if (problem !== null)
+        this.#options.findings.add('rule A3', `session ${session} is kept alive: ${problem}`);
     }
   }
 
@@ -106,7 +107,8 @@ export class FrameTap implements FrameWatch {
     const { judge, lineage } = this.#options;
     const at = this.#world.nowMs;
     if (answer.type === 'opened') judge.acknowledged(answer.session, atUs);
-    if (answer.type === 'attached' && body.type === 'attachWithSecret') judge.acknowledged(body.session, atUs);
+    if (answer.type === 'attached' && body.type === 'attachWithSecret')
+      judge.acknowledged(body.session, atUs);
     if (answer.type !== 'done') return;
     if (body.type === 'cancel') {
       judge.client({ type: 'cancelConfirmed', lineage, session: body.session, key: body.key, at });

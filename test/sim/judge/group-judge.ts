@@ -104,7 +104,8 @@ export class GroupJudge {
     this.#eventHashes[index] = eventHash;
     this.events += applied.events.length;
     for (const [place, command] of entry.commands.entries()) {
-      if (command.type === 'attach' && applied.results[place]?.type === 'attached') this.#heard(command.session);
+      if (command.type === 'attach' && applied.results[place]?.type === 'attached')
+        this.#heard(command.session);
     }
     for (const event of applied.events) this.#take(event);
     const builtAtMs = this.#builtAtMs.get(stored.hash) ?? this.#world.nowMs;
@@ -116,7 +117,10 @@ export class GroupJudge {
   /** What a replica says that it committed is what the log has. */
   reported({ index, eventHash }: HistoryEntry): void {
     if (this.#eventHashes[index] === eventHash) return;
-    this.#options.findings.add('durability', `entry ${index} was reported committed, the log has another one or none`);
+    this.#options.findings.add(
+      'durability',
+      `entry ${index} was reported committed, the log has another one or none`,
+    );
   }
 
   client(record: ClientRecord): void {
@@ -165,7 +169,10 @@ export class GroupJudge {
 
   #pass(violations: readonly { property: string; message: string; name?: string }[]): void {
     for (const { property, message, name } of violations) {
-      this.#options.findings.add(property, `${this.alias}${name === undefined ? '' : `/${name}`}: ${message}`);
+      this.#options.findings.add(
+        property,
+        `${this.alias}${name === undefined ? '' : `/${name}`}: ${message}`,
+      );
     }
   }
 

@@ -28,6 +28,7 @@ export class OrphanWatch {
       const node = nodes.find(({ store }) => store.envelopeOf(alias, session.id) !== undefined);
       const envelope = node?.store.envelopeOf(alias, session.id);
       if (node === undefined || envelope === undefined || session.ending !== null) continue;
+      if (!node.store.keeps(alias, session.id) || !isAwake(node, envelope)) continue;
       for (const { token, lock, revoking } of session.holds.values()) {
         const isKnown =
           revoking !== null ||
@@ -62,4 +63,10 @@ export class OrphanWatch {
     const oldestUs = this.#world.nowUs - 100 * ORPHANED_MS_MAX * US_PER_MS;
     for (const [what, sinceUs] of this.#sinceUs) if (sinceUs < oldestUs) this.#sinceUs.delete(what);
   }
+}
+
+/** A session that waits for its application's stream ends by its TTL at the latest, as one that its sidecar gave up does. */
+function isAwake({ store, http }: SidecarNode, envelope: string): boolean {
+  const needsStream = store.envelopes.get(envelope)?.keepalive !== 'app';
+  return !needsStream || http.signs.get(envelope)?.isStreamOpen === true;
 }

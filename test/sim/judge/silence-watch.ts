@@ -32,7 +32,7 @@ export class SilenceWatch {
       const boundUs = (envelope.ttlMs * 1.01 + LATE_MS) * US_PER_MS;
       if (this.#world.nowUs <= sinceUs + boundUs) continue;
       const isLeft = groups.filter((group) => this.#isHeldUp(node, group, id, sinceUs)).length > 0;
-      if (!isLeft) node.http.signs.delete(id);
+      if (!isLeft && !node.store.isOpen(id)) node.http.signs.delete(id);
     }
   }
 

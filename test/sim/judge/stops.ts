@@ -14,35 +14,31 @@ export interface StoppedSession {
 
 export class Stops {
   readonly #world: World;
-  readonly #reasons = new Map<string, Set<string>>();
-  readonly #sessions = new Map<string, readonly StoppedSession[]>();
+  /** How many things stop each session now. */
+  readonly #counts = new Map<string, number>();
 
   constructor(world: World) {
     this.#world = world;
   }
 
-  begin(reason: string, sessions: readonly StoppedSession[]): void {
-    this.end(reason);
-    this.#sessions.set(reason, sessions);
+  /** Returns how to end it; to be called once, or never for what is gone for good. */
+  begin(sessions: readonly StoppedSession[]): () => void {
     for (const stopped of sessions) {
-      const reasons = this.#reasons.get(keyOf(stopped)) ?? new Set();
-      this.#reasons.set(keyOf(stopped), reasons);
-      reasons.add(reason);
-      if (reasons.size === 1) this.#record('clientStopped', stopped);
+      const count = (this.#counts.get(keyOf(stopped)) ?? 0) + 1;
+      this.#counts.set(keyOf(stopped), count);
+      if (count === 1) this.#record('clientStopped', stopped);
     }
-  }
-
-  end(reason: string): void {
-    for (const stopped of this.#sessions.get(reason) ?? []) {
-      const reasons = this.#reasons.get(keyOf(stopped));
-      if (reasons?.delete(reason) !== true || reasons.size > 0) continue;
-      this.#reasons.delete(keyOf(stopped));
-      this.#record('clientResumed', stopped);
-    }
-    this.#sessions.delete(reason);
+    return () => {
+      for (const stopped of sessions) {
+        const count = (this.#counts.get(keyOf(stopped)) ?? 0) - 1;
+        this.#counts.set(keyOf(stopped), count);
+        if (count === 0) this.#record('clientResumed', stopped);
+      }
+    };
   }
 
   #record(type: 'clientStopped' | 'clientResumed', { judge, lineage, session }: StoppedSession): void {
+    this.#world.trace?.(`${lineage} session ${session}: ${type}`);
     judge.client({ type, lineage, session, at: this.#world.nowMs });
   }
 }

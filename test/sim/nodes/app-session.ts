@@ -2,25 +2,42 @@
  * A session as its application keeps it: the keepalive calls, the event stream, the grants in it.
  */
 import type { StreamLine } from '../../../src/sidecar/service.ts';
+import type { Habits } from '../plan.ts';
+import type { Life } from '../world/process.ts';
 import type { AppGrant } from './app-grant.ts';
-import type { Application } from './application.ts';
+import type { Call, CallOptions, LocalHttp } from './local-http.ts';
 
 export type Keepalive = 'app' | 'stream' | 'both';
 
 const STREAM_RETRY_MS = 300;
+/** Calls that need no network are answered at once. */
+export const LOCAL_MS_MAX = 100;
+
+/** What a session needs of the application that keeps it. */
+export interface SessionKeeper {
+  readonly life: Life;
+  readonly habits: Habits;
+  readonly http: LocalHttp;
+  call<T>(options: CallOptions<T>): Call<T>;
+  grantOf(fullName: string, token: number): AppGrant | undefined;
+  sessionEnded(session: AppSession): void;
+}
 
 export class AppSession {
   readonly id: string;
   readonly keepalive: Keepalive;
   readonly ttlMs: number;
   readonly grants = new Set<AppGrant>();
-  readonly #app: Application;
+  readonly #app: SessionKeeper;
   #closeStream: (() => void) | null = null;
   isOver = false;
   /** It makes no more calls and will not close the session: its application forgot it. */
   isSilent = false;
 
-  constructor(app: Application, { id, keepalive, ttlMs }: { id: string; keepalive: Keepalive; ttlMs: number }) {
+  constructor(
+    app: SessionKeeper,
+    { id, keepalive, ttlMs }: { id: string; keepalive: Keepalive; ttlMs: number },
+  ) {
     this.#app = app;
     this.id = id;
     this.keepalive = keepalive;
@@ -70,7 +87,7 @@ export class AppSession {
       const { outcome } = this.#app.call({
         what: 'keepalive',
         session: this.id,
-        boundMs: 100,
+        boundMs: LOCAL_MS_MAX,
         run: (service) => service.keepaliveSession(this.id),
       });
       const answer = await outcome;

@@ -4,33 +4,18 @@
  */
 import type { OpenOptions } from '../../../src/sidecar/service.ts';
 import type { Random } from '../../support/random.ts';
-import type { Findings } from '../judge/findings.ts';
-import type { Habits, Plan } from '../plan.ts';
+import type { Habits } from '../plan.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
+import type { App, ApplicationOptions } from './app.ts';
 import type { AppGrant } from './app-grant.ts';
-import { AppSession } from './app-session.ts';
-import type { FencedResource } from './fenced-resource.ts';
+import { AppSession, LOCAL_MS_MAX } from './app-session.ts';
 import type { Call, CallOptions, LocalHttp } from './local-http.ts';
-import type { LockGroup } from './lock-group.ts';
-import type { SidecarNode } from './sidecar-node.ts';
 import { Worker } from './worker.ts';
 
-/** Calls that need no network are answered at once. */
-export const LOCAL_MS_MAX = 100;
 /** A close goes on by itself when the group does not confirm it soon. */
 const CLOSE_MS_MAX = 5_200;
 
-export interface ApplicationOptions {
-  readonly process: VirtualProcess;
-  readonly sidecar: SidecarNode;
-  readonly groups: ReadonlyMap<string, LockGroup>;
-  readonly resource: FencedResource;
-  readonly findings: Findings;
-  readonly plan: Plan;
-  readonly random: Random;
-}
-
-export class Application {
+export class Application implements App {
   readonly options: ApplicationOptions;
   readonly process: VirtualProcess;
   readonly life: Life;
@@ -39,9 +24,11 @@ export class Application {
   readonly grants = new Map<number, AppGrant>();
   /** Lost before their answers arrived. */
   readonly #lostUnseen = new Set<number>();
+  /** Tokens it has given back: a repeat of the same request may be answered with one of them, late. */
+  readonly #givenBack = new Set<number>();
   #busy = 0;
   isLeaving = false;
-  lastRequest = 0;
+  #lastRequest = 0;
 
   /** Starts its process. */
   constructor(options: ApplicationOptions) {
@@ -49,7 +36,8 @@ export class Application {
     this.process = options.process;
     this.random = options.random;
     this.life = options.process.start();
-    for (let i = 0; i < options.plan.workersPerApplication; i++) this.alongside(() => new Worker(this).work());
+    for (let i = 0; i < options.plan.workersPerApplication; i++)
+      this.alongside(() => new Worker(this).work());
   }
 
   get habits(): Habits {
@@ -67,6 +55,10 @@ export class Application {
   /** All workers have stopped, as they do when it leaves. */
   get isIdle(): boolean {
     return this.#busy === 0;
+  }
+
+  nextRequest(): string {
+    return `r-${++this.#lastRequest}`;
   }
 
   /** Runs something that must be over before the application counts as idle. */
@@ -110,9 +102,15 @@ export class Application {
   /** The answer to its acquire has arrived. */
   arrived(grant: AppGrant): void {
     this.grants.set(grant.token, grant);
+    if (this.#givenBack.has(grant.token)) grant.arriveTooLate();
     if (!this.#lostUnseen.delete(grant.token)) return;
     grant.arriveTooLate();
     grant.toldLost();
+  }
+
+  gaveBack(grant: AppGrant): void {
+    this.grants.delete(grant.token);
+    this.#givenBack.add(grant.token);
   }
 
   /** Its sessions, those of single locks and those it has forgotten included. */

@@ -25,7 +25,8 @@ export class FencedResource {
     this.#highest.set(name, Math.max(token, this.#highest.get(name) ?? 0));
     this.writes++;
     const last = this.#lastWrite.get(name) ?? 0;
-    if (token < last) this.#findings.add('fence', `${name}: a write with token ${token} after one with ${last}`);
+    if (token < last)
+      this.#findings.add('fence', `${name}: a write with token ${token} after one with ${last}`);
     this.#lastWrite.set(name, token);
     return true;
   }

@@ -2,9 +2,10 @@
  * Working under a lock: writes to the resource, looks whether it is still held, renews, and gives the lock back in one of
  * the ways in which applications do.
  */
+
+import type { App } from './app.ts';
 import type { AppGrant } from './app-grant.ts';
-import type { AppSession } from './app-session.ts';
-import { type Application, LOCAL_MS_MAX } from './application.ts';
+import { type AppSession, LOCAL_MS_MAX } from './app-session.ts';
 
 const RELEASE_MS_MAX = 5_000;
 const READ_MS_MAX = 5_000;
@@ -13,12 +14,12 @@ const SLACK_MS = 200;
 const LOOK_MS_MAX = 1_500;
 
 export class Holding {
-  readonly #app: Application;
+  readonly #app: App;
   readonly #grant: AppGrant;
   /** Null: the lock has a session of its own, which only renewing keeps. */
   readonly #session: AppSession | null;
 
-  constructor(app: Application, grant: AppGrant, session: AppSession | null) {
+  constructor(app: App, grant: AppGrant, session: AppSession | null) {
     this.#app = app;
     this.#grant = grant;
     this.#session = session;
@@ -30,7 +31,8 @@ export class Holding {
     this.#grant.isWorkedOn = true;
     const { random, life, habits, options } = this.#app;
     const { fullName, token } = this.#grant.options;
-    const forMs = habits.holdMs * 2 * (random.int(1_000) / 1_000) * (random.chance(habits.neverReleases) ? 50 : 1);
+    const forMs =
+      habits.holdMs * 2 * (random.int(1_000) / 1_000) * (random.chance(habits.neverReleases) ? 50 : 1);
     const endMs = this.#app.process.machine.monotonicMs() + forMs;
     while (!this.#grant.isOver) {
       const leftMs = endMs - this.#app.process.machine.monotonicMs();
@@ -43,7 +45,7 @@ export class Holding {
     }
     await this.#giveBack();
     this.#session?.grants.delete(this.#grant);
-    this.#app.grants.delete(token);
+    this.#app.gaveBack(this.#grant);
   }
 
   #write(): void {
@@ -104,7 +106,7 @@ export class Holding {
     const call = this.#app.call({
       what: `release of ${fullName}`,
       session: sessionId,
-      boundMs: RELEASE_MS_MAX + READ_MS_MAX + SLACK_MS,
+      boundMs: RELEASE_MS_MAX + SLACK_MS,
       run: (service) => service.release(fullName, { sessionId, token }),
     });
     if (hangsUp) void this.#app.life.sleep(this.#app.random.int(10)).then(() => call.hangUp());

@@ -7,9 +7,8 @@ import { LeaseholdError } from '../../../src/api/errors.ts';
 import type { EventSubscription, SidecarService, StreamLine } from '../../../src/sidecar/service.ts';
 import type { Random } from '../../support/random.ts';
 import type { Findings } from '../judge/findings.ts';
-import type { Life } from '../world/process.ts';
+import type { Life, VirtualProcess } from '../world/process.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
-import type { SidecarNode } from './sidecar-node.ts';
 
 export type Outcome<T> =
   | { readonly kind: 'done'; readonly value: T }
@@ -66,8 +65,16 @@ interface OpenStream {
   readonly break: () => void;
 }
 
+/** The sidecar behind it. */
+export interface Served {
+  readonly name: string;
+  readonly process: VirtualProcess;
+  /** Null while it does not run. */
+  readonly sidecar: SidecarService | null;
+}
+
 export interface LocalHttpOptions {
-  readonly sidecar: SidecarNode;
+  readonly sidecar: Served;
   readonly findings: Findings;
   readonly delayMs: number;
 }
@@ -107,7 +114,14 @@ export class LocalHttp {
     };
     let serving: OpenCall | null = null;
     let hasLeft = false;
-    this.calls++;
+    const number = ++this.calls;
+    const { trace } = this.#world;
+    trace?.(`${app.process.name} call ${number}: ${options.what} in ${options.session}`);
+    if (trace !== undefined) {
+      void outcome.then((result) =>
+        trace(`${app.process.name} call ${number}: ${result.kind} ${textOf(result)}`),
+      );
+    }
     this.#arrive(
       (service) => {
         if (!hasLeft) serving = this.#serve(app, service, options, answer);
@@ -183,7 +197,8 @@ export class LocalHttp {
   /** The application is dead: its connections close. */
   applicationDied(app: Life): void {
     for (const call of [...this.#calls]) if (call.app === app) this.#travel(() => this.#left(call));
-    for (const stream of [...this.#streams]) if (stream.app === app) this.#travel(() => this.#closeStream(stream));
+    for (const stream of [...this.#streams])
+      if (stream.app === app) this.#travel(() => this.#closeStream(stream));
   }
 
   /** The sidecar is dead: what was open breaks. */
@@ -204,7 +219,8 @@ export class LocalHttp {
   /** Whether a call waits here for this lock, of this session or, if it names none, of any. */
   isWaitedFor(name: string, sessionId: string): boolean {
     for (const { options } of this.#calls) {
-      if (options.waitsFor === name && (options.session === undefined || options.session === sessionId)) return true;
+      if (options.waitsFor === name && (options.session === undefined || options.session === sessionId))
+        return true;
     }
     return false;
   }
@@ -335,4 +351,10 @@ export class LocalHttp {
   #drawDelayUs(): number {
     return Math.ceil(this.#options.delayMs * US_PER_MS * (this.#random.int(1_000) / 1_000));
   }
+}
+
+function textOf(outcome: Outcome<unknown>): string {
+  if (outcome.kind === 'refused') return `${outcome.error.code}: ${outcome.error.message}`;
+  const plain = (_: string, value: unknown): unknown => (typeof value === 'bigint' ? Number(value) : value);
+  return outcome.kind === 'done' ? JSON.stringify(outcome.value, plain) : '';
 }

@@ -79,7 +79,9 @@ export class LockGroup {
   /** Where new streams arrive. */
   listener(): Listener | null {
     const { replica, process } = this.#active;
-    return replica === null || process.life === null ? null : { life: process.life, frontEnd: replica.frontEnd };
+    return replica === null || process.life === null
+      ? null
+      : { life: process.life, frontEnd: replica.frontEnd };
   }
 
   /** Resolves when the active server serves; `life`: one that it shares with a sidecar. */
@@ -106,7 +108,9 @@ export class LockGroup {
 
   /** The next process takes the log over and gets all new streams. False: there is none to do so. */
   usurp(): boolean {
-    const next = this.#servers[(this.#servers.indexOf(this.#active) + 1) % this.#servers.length] as LockServer;
+    const next = this.#servers[
+      (this.#servers.indexOf(this.#active) + 1) % this.#servers.length
+    ] as LockServer;
     if (next === this.#active || next.process.life !== null) return false;
     this.#active = next;
     this.startAfter(0);

@@ -17,17 +17,50 @@ type GrantRecord = Extract<SidecarRecord, { type: 'grant' }>;
 
 /** Remembers which group session belongs to which session of an application, also when both are over. */
 export class WatchedStateStore extends MemoryStateStore {
-  readonly #groupSessions = new Map<string, SessionId>();
-  readonly #owners = new Map<string, string>();
   /** Every session there ever was. */
   readonly envelopes = new Map<string, EnvelopeRecord>();
+  readonly #open = new Set<string>();
+  readonly #groupSessions = new Map<string, SessionId>();
+  readonly #owners = new Map<string, string>();
+  /** What is in the file now, by what it is about. */
+  readonly #grants = new Map<string, GrantRecord>();
+  readonly #kept = new Map<string, SessionId>();
 
   override put(record: SidecarRecord): void {
     super.put(record);
-    if (record.type === 'envelope') this.envelopes.set(record.id, record);
-    if (record.type !== 'session') return;
-    this.#groupSessions.set(`${record.alias} ${record.envelope}`, record.session);
-    this.#owners.set(`${record.alias} ${record.session}`, record.envelope);
+    if (record.type === 'envelope') {
+      this.envelopes.set(record.id, record);
+      this.#open.add(record.id);
+    } else if (record.type === 'session') {
+      this.#groupSessions.set(placeOf(record), record.session);
+      this.#kept.set(placeOf(record), record.session);
+      this.#owners.set(`${record.alias} ${record.session}`, record.envelope);
+    } else if (record.type === 'grant') {
+      this.#grants.set(`${placeOf(record)} ${record.token}`, record);
+    }
+  }
+
+  override remove(record: Parameters<MemoryStateStore['remove']>[0]): void {
+    super.remove(record);
+    if (record.type === 'session') this.#kept.delete(placeOf(record));
+    if (record.type === 'grant') this.#grants.delete(`${placeOf(record)} ${record.token}`);
+  }
+
+  override removeEnvelope(id: string): void {
+    for (const record of this.load()) {
+      if (record.type !== 'envelope' && record.envelope === id) this.remove(record);
+    }
+    super.removeEnvelope(id);
+    this.#open.delete(id);
+  }
+
+  get openEnvelopes(): Iterable<string> {
+    return this.#open;
+  }
+
+  /** Whether the session goes on, as far as the sidecar is concerned. */
+  isOpen(envelope: string): boolean {
+    return this.#open.has(envelope);
   }
 
   groupSession(alias: string, envelope: string): SessionId | undefined {
@@ -38,13 +71,25 @@ export class WatchedStateStore extends MemoryStateStore {
     return this.#owners.get(`${alias} ${session}`);
   }
 
-  grant(alias: string, envelope: string, token: number): GrantRecord | undefined {
-    return this.grantsOf(envelope).find((grant) => grant.alias === alias && grant.token === token);
+  /** Whether the sidecar goes on with this group session. */
+  keeps(alias: string, session: SessionId): boolean {
+    const envelope = this.envelopeOf(alias, session);
+    return envelope !== undefined && this.#kept.get(`${alias} ${envelope}`) === session;
   }
 
-  grantsOf(envelope: string): readonly GrantRecord[] {
-    return this.load().filter((record) => record.type === 'grant' && record.envelope === envelope) as GrantRecord[];
+  grant(alias: string, envelope: string, token: number): GrantRecord | undefined {
+    return this.#grants.get(`${alias} ${envelope} ${token}`);
   }
+
+  grantOfRequest(alias: string, envelope: string, request: string): GrantRecord | undefined {
+    return [...this.#grants.values()].find(
+      (grant) => grant.alias === alias && grant.envelope === envelope && grant.request === request,
+    );
+  }
+}
+
+function placeOf({ alias, envelope }: { readonly alias: string; readonly envelope: string }): string {
+  return `${alias} ${envelope}`;
 }
 
 export interface SidecarNodeOptions {

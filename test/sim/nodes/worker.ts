@@ -4,16 +4,19 @@
  */
 import type { Granted } from '../../../src/sidecar/service.ts';
 import type { Habits } from '../plan.ts';
+import type { App } from './app.ts';
 import { AppGrant } from './app-grant.ts';
 import type { AppSession } from './app-session.ts';
-import type { Application } from './application.ts';
 import { Holding } from './holding.ts';
 import type { Outcome } from './local-http.ts';
 import type { LockGroup } from './lock-group.ts';
 
-/** The group's answer to a new acquire is waited for so long (rule S11), a refusal after a wait asks who holds. */
+/** The group's answer to a new acquire is waited for so long (rule S11); a refusal after a wait also asks who holds. */
 const ANSWER_MS_MIN = 2_000;
 const ANSWER_MS_MAX = 5_000;
+const EXPLAIN_MS_MAX = 500;
+/** A repeated request first waits, after a restart of the sidecar, for what the group says of the session (rule A4). */
+const CONFIRM_MS_MAX = 5_000;
 const READ_MS_MAX = 5_000;
 const WAIT_GRACE_MS = 1_000;
 const SLACK_MS = 200;
@@ -31,15 +34,16 @@ interface Target {
 }
 
 /** The longest an acquire may take: its wait and the bounds above. */
-function acquireBoundMs(waitMs: number): number {
+function acquireBoundMs(waitMs: number, request: string | undefined): number {
   const answerMs = Math.min(Math.max(waitMs, ANSWER_MS_MIN), ANSWER_MS_MAX);
-  return Math.max(waitMs + WAIT_GRACE_MS, answerMs) + READ_MS_MAX + SLACK_MS;
+  const confirmMs = request === undefined ? 0 : CONFIRM_MS_MAX;
+  return confirmMs + Math.max(waitMs + WAIT_GRACE_MS, answerMs) + EXPLAIN_MS_MAX + SLACK_MS;
 }
 
 export class Worker {
-  readonly #app: Application;
+  readonly #app: App;
 
-  constructor(app: Application) {
+  constructor(app: App) {
     this.#app = app;
   }
 
@@ -77,7 +81,8 @@ export class Worker {
     const { plan, groups } = options;
     const alias = random.pick(plan.aliases);
     const name = `job-${random.int(plan.names)}`;
-    const request = session !== null && random.chance(this.#habits.withRequest) ? `r-${++this.#app.lastRequest}` : undefined;
+    const request =
+      session !== null && random.chance(this.#habits.withRequest) ? this.#app.nextRequest() : undefined;
     return {
       group: groups.get(alias) as LockGroup,
       name,
@@ -92,10 +97,12 @@ export class Worker {
   async #acquire(target: Target): Promise<AppGrant | null> {
     const { random, life } = this.#app;
     for (let i = 0; i < REPEATS_MAX; i++) {
-      if (target.request !== undefined && random.chance(this.#habits.repeatsRequest)) this.#repeatBeside(target);
+      if (target.request !== undefined && random.chance(this.#habits.repeatsRequest))
+        this.#repeatBeside(target);
       const outcome = await this.#acquireOnce(target);
       if (outcome.kind === 'done') return outcome.value;
-      const isRetryable = outcome.kind === 'broken' || (outcome.kind === 'refused' && outcome.error.code === 'UNAVAILABLE');
+      const isRetryable =
+        outcome.kind === 'broken' || (outcome.kind === 'refused' && outcome.error.code === 'UNAVAILABLE');
       if (outcome.kind === 'refused') this.#learn(target, outcome.error.code);
       if (!isRetryable || target.request === undefined || target.session?.isUsable !== true) return null;
       await life.sleep(random.between(50, 2_000));
@@ -117,7 +124,7 @@ export class Worker {
     let seen: { readonly key: string; readonly groupSession: number } | null = null;
     const call = this.#app.call({
       what: `acquire of ${fullName} with wait ${waitMs}`,
-      boundMs: acquireBoundMs(waitMs),
+      boundMs: acquireBoundMs(waitMs, request),
       waitsFor: fullName,
       ...(session === null ? {} : { session: session.id }),
       run: (service, hangUp) =>
@@ -152,19 +159,23 @@ export class Worker {
     const record = store.grant(group.alias, sessionId, token);
     const groupSession = store.groupSession(group.alias, sessionId);
     if (record !== undefined && groupSession !== undefined) return { key: record.key, groupSession };
-    this.#app.options.findings.add('rule A4', `token ${token} of ${fullName} is told before it is in the state file`);
+    this.#app.options.findings.add(
+      'rule A4',
+      `token ${token} of ${fullName} is told before it is in the state file`,
+    );
     return null;
   }
 
   /** Rule C4: a `request` whose grant the sidecar still keeps must not be refused as held, least of all by itself. */
-  #checkRepeat({ group, name, fullName, session, request }: Target, code: string): void {
+  #checkRepeat({ group, fullName, session, request }: Target, code: string): void {
     if (request === undefined || session === null || (code !== 'HELD' && code !== 'WAIT_TIMEOUT')) return;
     const { sidecar, findings } = this.#app.options;
-    const own = sidecar.store
-      .grantsOf(session.id)
-      .find((grant) => grant.alias === group.alias && grant.name === name && grant.request === request);
+    const own = sidecar.store.grantOfRequest(group.alias, session.id, request);
     if (own === undefined) return;
-    findings.add('rule C4', `${request} of ${fullName} is refused ${code}, though it was granted token ${own.token}`);
+    findings.add(
+      'rule C4',
+      `${request} of ${fullName} is refused ${code}, though it was granted token ${own.token}`,
+    );
   }
 
   #granted(
@@ -225,7 +236,10 @@ export class Worker {
     const session = await this.#app.usableSession();
     if (session === null) return;
     const fullName = `${random.pick(options.plan.aliases)}/job-${random.int(options.plan.names)}`;
-    const tokens = [...this.#app.grants.values()].map(({ token }) => token - 1);
+    // Tokens follow each other: the one below may be another grant of this very application.
+    const tokens = [...this.#app.grants.keys()]
+      .map((held) => held - 1)
+      .filter((one) => !this.#app.grants.has(one));
     const token = tokens.length === 0 ? 7 : random.pick(tokens);
     const { outcome } = this.#app.call({
       what: 'release of a wrong token',
@@ -243,8 +257,7 @@ export class Worker {
   }
 
   #closeStream(): void {
-    for (const session of this.#app.sessions) {
-      if (session.hasStream) return session.closeStream();
-    }
+    const [first] = [...this.#app.sessions].filter(({ hasStream }) => hasStream);
+    first?.closeStream();
   }
 }

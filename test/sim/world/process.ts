@@ -84,7 +84,10 @@ export class VirtualProcess {
   start(): Life {
     if (this.#life !== null) throw new Error(`${this.name} runs already`);
     this.#lives++;
-    const life: Life = new Life(this, this.#runtime(() => life));
+    const life: Life = new Life(
+      this,
+      this.#runtime(() => life),
+    );
     this.#life = life;
     this.world.trace?.(`${this.name} starts`);
     if (this.machine.isAsleep) this.pause(this.machine);
@@ -158,7 +161,7 @@ export class VirtualProcess {
         },
       },
       random: {
-        hex: (bytes) => Array.from({ length: bytes }, () => hexByte(random)).join(''),
+        hex: (bytes) => hexOf(random, bytes),
         fraction: () => random.int(2 ** 32) / 2 ** 32,
       },
       logger: this.#logger(life),
@@ -206,6 +209,12 @@ export class VirtualProcess {
   }
 }
 
-function hexByte(random: Random): string {
-  return random.int(256).toString(16).padStart(2, '0');
+function hexOf(random: Random, bytes: number): string {
+  let text = '';
+  while (text.length < 2 * bytes)
+    text += random
+      .int(2 ** 32)
+      .toString(16)
+      .padStart(8, '0');
+  return text.slice(0, 2 * bytes);
 }

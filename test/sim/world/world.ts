@@ -40,7 +40,9 @@ export class World {
 
   /** Over the times and the order of all steps, and over what was given to `mix`. */
   get hash(): string {
-    return (this.#hash >>> 0).toString(16).padStart(8, '0') + (this.#hash2 >>> 0).toString(16).padStart(8, '0');
+    return (
+      (this.#hash >>> 0).toString(16).padStart(8, '0') + (this.#hash2 >>> 0).toString(16).padStart(8, '0')
+    );
   }
 
   /** A stream of choices of its own, so that more choices in one place do not shift those of another. */

@@ -111,6 +111,18 @@ export interface Acquiring {
   hangUp(): void;
 }
 
+export interface Keeping {
+  /** Codes with which keepalives were refused. */
+  readonly refused: string[];
+  stop(): void;
+}
+
+export interface Holding {
+  readonly session: string;
+  readonly keeping: Keeping;
+  readonly token: number;
+}
+
 /** A pod's sidecar with the applications behind it. */
 export class VirtualSidecar {
   readonly runtime: VirtualRuntime;
@@ -148,7 +160,7 @@ export class VirtualSidecar {
   }
 
   /** Calls keepalive every fifth of the TTL until told to stop; gives the codes of refusals. */
-  keepAlive(sessionId: string, everyMs = TTL_MS / 5): { readonly refused: string[]; stop(): void } {
+  keepAlive(sessionId: string, everyMs = TTL_MS / 5): Keeping {
     const refused: string[] = [];
     let isStopped = false;
     const again = (): void => {
@@ -165,6 +177,14 @@ export class VirtualSidecar {
         isStopped = true;
       },
     };
+  }
+
+  /** A session that is kept alive and holds `name`. */
+  async holding(name: string): Promise<Holding> {
+    const session = await this.open();
+    const keeping = this.keepAlive(session);
+    const { token } = await this.acquire(name, { sessionId: session });
+    return { session, keeping, token };
   }
 
   acquiring(name: string, differs: Partial<AcquireOptions> = {}): Acquiring {

@@ -55,6 +55,10 @@ export class Workspace {
     for (const spec of specs) this.writeText(`${spec.name}.yaml`, lockNamespace(spec));
   }
 
+  textOf(spec: NamespaceSpec): string {
+    return lockNamespace(spec);
+  }
+
   writeText(file: string, text: string): void {
     const path = join(this.manifests, file);
     writeFileSync(`${path}.new`, text);

@@ -1,0 +1,403 @@
+/** An acquire from the application's call to its outcome: rules A5, C4, C5, S3. */
+import { describe, expect, test } from 'vitest';
+import { Pod, TTL_MS } from '../../test/support/virtual/pod.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** A pod whose lock `a` is held by one session, and another session that is kept alive. */
+async function contended() {
+  const pod = await Pod.start();
+  const holder = await pod.holding('a');
+  const sessionId = await pod.open();
+  pod.keepAlive(sessionId);
+  await pod.runtime.pass(10);
+  return { pod, holder, sessionId };
+}
+
+describe('rule A5: hang-ups', () => {
+  test('of a waiting call: the wait is cancelled, the others move up', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const [first, second] = [0, 1].map(() => pod.acquiring('a', { sessionId, waitMs: HOUR_MS }));
+    await pod.runtime.pass(10);
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(2);
+    first?.hangUp();
+    await pod.runtime.pass(10);
+    expect(first?.outcome.value).toBe('CANCELLED');
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(1);
+    await pod.release('a', holder.sessionId, holder.token);
+    await pod.runtime.pass(10);
+    expect(second?.outcome.value).toBe('granted');
+  });
+
+  test('between the grant and its answer: the grant is undone, and the next one has the lock', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const first = pod.acquiring('a', { sessionId, waitMs: HOUR_MS });
+    const second = pod.acquiring('a', { sessionId, waitMs: HOUR_MS });
+    await pod.runtime.pass(10);
+    pod.jobs.line.toClient = 'held';
+    const released = pod.sidecar.release('jobs/a', holder);
+    await pod.runtime.pass(10);
+    first.hangUp();
+    pod.jobs.line.toClient = 'flows';
+    await pod.runtime.until(released, 100);
+    await pod.runtime.pass(10);
+    expect([first.outcome.value, second.outcome.value]).toEqual(['CANCELLED', 'granted']);
+    expect(await pod.jobs.tokenOf('a')).toBe((await second.granted).token);
+  });
+
+  test('after the grant, before its answer was written: it is undone as well, without a word of loss', async () => {
+    const { pod, sessionId } = await contended();
+    const { lines } = pod.stream(sessionId);
+    const acquiring = pod.acquiring('b', { sessionId });
+    const { token } = await pod.runtime.until(acquiring.granted, 100);
+    acquiring.hangUp();
+    expect(pod.held('b', token).held).toBe(false);
+    await pod.runtime.pass(10);
+    expect(await pod.jobs.tokenOf('b')).toBeNull();
+    expect(lines.filter(({ event }) => event === 'lost')).toEqual([]);
+    expect(pod.counts).toMatchObject({ lost: 0, expiredWhileWorking: 0 });
+  });
+
+  test('before anything was sent: nothing is', async () => {
+    const { pod, sessionId } = await contended();
+    const sent = pod.jobs.line.requests('acquire').length;
+    const hangUp = AbortSignal.abort();
+    expect((await pod.refusal(pod.acquire('b', { sessionId, hangUp }))).code).toBe('CANCELLED');
+    await pod.runtime.pass(10);
+    expect(pod.jobs.line.requests('acquire')).toHaveLength(sent);
+    expect(pod.jobs.line.requests('cancel')).toEqual([]);
+  });
+
+  test('while the way to the group is broken: the cancel goes on until it is confirmed', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const acquiring = pod.acquiring('a', { sessionId, waitMs: HOUR_MS });
+    await pod.runtime.pass(10);
+    pod.jobs.line.toServer = 'lost';
+    acquiring.hangUp();
+    await pod.runtime.pass(3_000);
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(1);
+    pod.jobs.line.break();
+    pod.jobs.line.toServer = 'flows';
+    await pod.runtime.pass(1_000);
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(0);
+    await pod.release('a', holder.sessionId, holder.token);
+    expect(await pod.jobs.tokenOf('a')).toBeNull();
+  });
+
+  test('of an acquire whose answer never came: it is cancelled, and not sent again behind its own cancel', async () => {
+    const { pod, sessionId } = await contended();
+    await pod.acquire('c', { sessionId });
+    pod.jobs.line.both = 'lost';
+    const acquiring = pod.acquiring('b', { sessionId });
+    await pod.runtime.pass(500);
+    acquiring.hangUp();
+    pod.jobs.line.break();
+    pod.jobs.line.both = 'flows';
+    await pod.runtime.pass(1_000);
+    expect(acquiring.outcome.value).toBe('CANCELLED');
+    expect(await pod.jobs.tokenOf('b')).toBeNull();
+    expect(pod.jobs.line.requests('acquire').filter(({ name }) => name === 'b')).toHaveLength(1);
+    expect(pod.jobs.replica.status().held).toBe(2);
+  });
+
+  test('a release goes on after its caller has gone', async () => {
+    const { pod, holder } = await contended();
+    pod.jobs.line.toServer = 'lost';
+    const released = pod.sidecar.release('jobs/a', holder);
+    released.catch(() => undefined);
+    await pod.runtime.pass(500);
+    expect(pod.held('a', holder.token).held).toBe(false);
+    pod.jobs.line.break();
+    pod.jobs.line.toServer = 'flows';
+    await pod.runtime.pass(500);
+    expect(await pod.jobs.tokenOf('a')).toBeNull();
+    await expect(released).resolves.toEqual({ already: false });
+  });
+});
+
+describe('rule C4: the same request again', () => {
+  test('joins the one under way; one hang-up does not cancel the other', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const call = { sessionId, waitMs: HOUR_MS, request: 'r' };
+    const [first, second] = [pod.acquiring('a', call), pod.acquiring('a', call)];
+    await pod.runtime.pass(10);
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(1);
+    first.hangUp();
+    await pod.runtime.pass(10);
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(1);
+    await pod.release('a', holder.sessionId, holder.token);
+    await pod.runtime.pass(10);
+    expect([first.outcome.value, second.outcome.value]).toEqual(['CANCELLED', 'granted']);
+  });
+
+  test('the last hang-up cancels it', async () => {
+    const { pod, sessionId } = await contended();
+    const call = { sessionId, waitMs: HOUR_MS, request: 'r' };
+    const calls = [pod.acquiring('a', call), pod.acquiring('a', call)];
+    await pod.runtime.pass(10);
+    for (const { hangUp } of calls) hangUp();
+    await pod.runtime.pass(10);
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(0);
+    // Confirmed: the request may be used anew.
+    expect((await pod.acquire('b', { ...call, waitMs: 0 })).token).toBeGreaterThan(0);
+  });
+
+  test('is answered with the token while it is held; a hang-up of one of two told calls leaves the other its grant', async () => {
+    const { pod, sessionId } = await contended();
+    const call = { sessionId, request: 'r' };
+    const first = pod.acquiring('b', call);
+    const { token } = await pod.runtime.until(first.granted, 100);
+    const second = pod.acquiring('b', call);
+    expect((await pod.runtime.until(second.granted, 100)).token).toBe(token);
+    first.hangUp();
+    await pod.runtime.pass(10);
+    expect(await pod.jobs.tokenOf('b')).toBe(token);
+    second.hangUp();
+    await pod.runtime.pass(10);
+    expect(await pod.jobs.tokenOf('b')).toBeNull();
+    expect(pod.jobs.line.requests('acquire').filter(({ name }) => name === 'b')).toHaveLength(1);
+  });
+
+  test('is told NOT_HELD once the grant is over, for the last 256 of them', async () => {
+    const { pod, sessionId } = await contended();
+    const finish = async (request: string) => {
+      const { token } = await pod.acquire('b', { sessionId, request });
+      await pod.release('b', sessionId, token);
+      return token;
+    };
+    const token = await finish('first');
+    const again = await pod.refusal(pod.acquire('b', { sessionId, request: 'first' }));
+    expect(again).toMatchObject({ code: 'NOT_HELD', details: { token } });
+    for (let i = 0; i < 256; i++) await finish(`r${i}`);
+    expect((await pod.refusal(pod.acquire('b', { sessionId, request: 'r0' }))).code).toBe('NOT_HELD');
+    expect((await pod.acquire('b', { sessionId, request: 'first' })).token).toBeGreaterThan(token);
+  });
+
+  test('with another body is INVALID and changes nothing', async () => {
+    const { pod, sessionId } = await contended();
+    const { token } = await pod.acquire('b', { sessionId, request: 'r' });
+    for (const differs of [
+      { owner: 'other' },
+      { mode: 'shared' as const },
+      { permits: 2 },
+      { reentrant: true },
+    ]) {
+      const error = await pod.refusal(pod.acquire('b', { sessionId, request: 'r', ...differs }));
+      expect(error).toMatchObject({ code: 'INVALID', details: { field: 'request' } });
+    }
+    expect((await pod.refusal(pod.acquire('c', { sessionId, request: 'r' }))).code).toBe('INVALID');
+    expect((await pod.acquire('b', { sessionId, request: 'r', purpose: 'another', waitMs: 500 })).token).toBe(
+      token,
+    );
+  });
+
+  test('a refusal is no outcome for ever: the same request may be tried anew', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const call = { sessionId, request: 'r' };
+    expect((await pod.refusal(pod.acquire('a', call))).code).toBe('HELD');
+    await pod.release('a', holder.sessionId, holder.token);
+    expect((await pod.acquire('a', call)).token).toBeGreaterThan(holder.token);
+  });
+
+  test('while an earlier attempt of it is being cancelled: UNAVAILABLE, then it is a new one', async () => {
+    const { pod, sessionId } = await contended();
+    const call = { sessionId, waitMs: HOUR_MS, request: 'r' };
+    const acquiring = pod.acquiring('a', call);
+    await pod.runtime.pass(10);
+    pod.jobs.log.hold();
+    acquiring.hangUp();
+    expect((await pod.refusal(pod.acquire('a', call))).code).toBe('UNAVAILABLE');
+    pod.jobs.log.letGo();
+    await pod.runtime.pass(10);
+    const anew = pod.acquiring('a', call);
+    await pod.runtime.pass(10);
+    expect(anew.outcome.value).toBeNull();
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(1);
+  });
+
+  test('a repeat waits as long as it asked for itself, not as long as the first call', async () => {
+    const { pod, sessionId } = await contended();
+    const first = pod.acquiring('a', { sessionId, waitMs: HOUR_MS, request: 'r' });
+    await pod.runtime.pass(10);
+    const startedMs = pod.runtime.nowMs;
+    const repeat = pod.acquiring('a', { sessionId, waitMs: 4_000, request: 'r' });
+    expect((await pod.refusal(repeat.granted)).code).toBe('WAIT_TIMEOUT');
+    expect(pod.runtime.nowMs - startedMs).toBeLessThanOrEqual(4_000 + 1_000);
+    const impatient = pod.acquiring('a', { sessionId, waitMs: 0, request: 'r' });
+    expect((await pod.refusal(impatient.granted, 1_000)).code).toBe('WAIT_TIMEOUT');
+    await pod.runtime.pass(10);
+    expect(first.outcome.value).toBeNull();
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(1);
+  });
+});
+
+describe('rule C5: outcomes are acknowledged', () => {
+  test('thousands of acquires, granted and refused, leave at most a handful of outcomes unsettled', async () => {
+    const { pod, sessionId } = await contended();
+    for (let i = 0; i < 400; i++) {
+      const { token } = await pod.acquire('b', { sessionId });
+      await pod.release('b', sessionId, token);
+      expect((await pod.refusal(pod.acquire('a', { sessionId }))).code).toBe('HELD');
+    }
+    expect(pod.counts.acquired.filter((outcome) => outcome === 'QUOTA_EXCEEDED')).toEqual([]);
+  });
+
+  test('a client at its rate limit loses no acknowledgements with the acquires that are refused', async () => {
+    const pod = await Pod.start({ config: { operationsPerSecondPerClient: 10 } });
+    const sessionId = await pod.open();
+    pod.keepAlive(sessionId);
+    let granted = 0;
+    for (let second = 0; second < 60; second++) {
+      const calls = Array.from({ length: 15 }, (_, i) => pod.acquiring(`n${i}`, { sessionId }));
+      await pod.runtime.pass(5);
+      for (const [i, { outcome, granted: done }] of calls.entries()) {
+        if (outcome.value !== 'granted') continue;
+        granted++;
+        await pod.release(`n${i}`, sessionId, (await done).token);
+      }
+      await pod.runtime.pass(995);
+    }
+    expect(granted).toBeGreaterThan(500);
+    expect([...new Set(pod.counts.acquired)].sort()).toEqual(['RATE_LIMITED', 'granted']);
+  });
+
+  test('nor one whose calls give up during outages', async () => {
+    const { pod, sessionId } = await contended();
+    for (let round = 0; round < 8; round++) {
+      for (let i = 0; i < 50; i++) {
+        const { token } = await pod.acquire(`n${i}`, { sessionId });
+        await pod.release(`n${i}`, sessionId, token);
+      }
+      pod.jobs.line.break();
+      pod.jobs.line.isDown = true;
+      const calls = Array.from({ length: 50 }, (_, i) => pod.acquiring(`n${i}`, { sessionId }));
+      await pod.runtime.pass(2_500);
+      expect(calls.map(({ outcome }) => outcome.value)).toEqual(calls.map(() => 'UNAVAILABLE'));
+      pod.jobs.line.isDown = false;
+      await pod.runtime.pass(2_000);
+    }
+    expect(pod.counts.acquired.filter((outcome) => outcome === 'QUOTA_EXCEEDED')).toEqual([]);
+    expect(pod.jobs.replica.status().held).toBe(1);
+  });
+});
+
+describe('rule S3: what happened while nobody could be told', () => {
+  test('a wait that was granted is granted', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const acquiring = pod.acquiring('a', { sessionId, waitMs: HOUR_MS });
+    await pod.runtime.pass(10);
+    pod.jobs.line.isDown = true;
+    pod.jobs.line.break();
+    await pod.jobs.break('a', holder.token, { now: true });
+    await pod.runtime.pass(1_000);
+    pod.jobs.line.isDown = false;
+    const granted = await pod.runtime.until(acquiring.granted, 2_000);
+    expect(await pod.jobs.tokenOf('a')).toBe(granted.token);
+  });
+
+  test('a wait that was refused meanwhile ends, long before its own limit', async () => {
+    const { pod, sessionId } = await contended();
+    const acquiring = pod.acquiring('a', { sessionId, waitMs: HOUR_MS });
+    await pod.runtime.pass(10);
+    pod.jobs.line.isDown = true;
+    pod.jobs.line.break();
+    const quarantine = { type: 'quarantine', name: 'a', reason: 'test' } as const;
+    await pod.runtime.until(pod.jobs.replica.submit(quarantine), 100);
+    await pod.runtime.pass(1_000);
+    pod.jobs.line.isDown = false;
+    expect((await pod.refusal(acquiring.granted, 3_000)).code).toBe('QUARANTINED');
+    expect((await pod.acquire('c', { sessionId })).token).toBeGreaterThan(0);
+  });
+
+  test('a wait that was granted and taken back meanwhile ends too', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const acquiring = pod.acquiring('a', { sessionId, waitMs: HOUR_MS });
+    await pod.runtime.pass(10);
+    pod.jobs.line.isDown = true;
+    pod.jobs.line.break();
+    await pod.jobs.break('a', holder.token, { now: true });
+    const token = await pod.jobs.tokenOf('a');
+    await pod.jobs.break('a', token ?? 0, { now: true });
+    await pod.runtime.pass(1_000);
+    pod.jobs.line.isDown = false;
+    expect((await pod.refusal(acquiring.granted, 3_000)).code).toBe('CANCELLED');
+    expect(await pod.jobs.tokenOf('a')).toBeNull();
+  });
+
+  test('a wait that goes on keeps its place', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const first = pod.acquiring('a', { sessionId, waitMs: HOUR_MS });
+    await pod.runtime.pass(10);
+    const other = await pod.open();
+    pod.keepAlive(other);
+    const second = pod.acquiring('a', { sessionId: other, waitMs: HOUR_MS });
+    await pod.runtime.pass(10);
+    for (let i = 0; i < 3; i++) {
+      pod.jobs.line.break();
+      await pod.runtime.pass(1_000);
+    }
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(2);
+    await pod.release('a', holder.sessionId, holder.token);
+    await pod.runtime.pass(10);
+    expect([first.outcome.value, second.outcome.value]).toEqual(['granted', null]);
+  });
+
+  test('a grant that the group does not know any more is lost, and told once', async () => {
+    const { pod, holder } = await contended();
+    const { lines } = pod.stream(holder.sessionId);
+    pod.jobs.line.isDown = true;
+    pod.jobs.line.break();
+    await pod.jobs.break('a', holder.token, { now: true });
+    expect(pod.held('a', holder.token).held).toBe(true);
+    pod.jobs.line.isDown = false;
+    await pod.runtime.pass(1_500);
+    expect(pod.held('a', holder.token).held).toBe(false);
+    expect(lines.filter(({ event }) => event === 'lost')).toHaveLength(1);
+    expect(lines.some(({ event }) => event === 'sessionLost')).toBe(false);
+  });
+
+  test('a difference in count or digest lists again: twice seen, then one attach', async () => {
+    const { pod, holder } = await contended();
+    // The notice of the loss gets lost although its stream stays: only count and digest tell.
+    pod.jobs.line.toClient = 'lost';
+    await pod.jobs.break('a', holder.token, { now: true });
+    await pod.runtime.pass(1);
+    pod.jobs.line.toClient = 'flows';
+    const attaches = pod.jobs.line.requests('attachWithSecret').length;
+    await pod.runtime.pass((3 * TTL_MS) / 5);
+    expect(pod.held('a', holder.token).held).toBe(false);
+    expect(pod.jobs.line.requests('attachWithSecret')).toHaveLength(attaches + 1);
+    expect(pod.runtime.logged).toContain('grants differ: attaching again');
+  });
+});
+
+describe('limits of waiting', () => {
+  test('a wait ends with WAIT_TIMEOUT and the holder, and leaves the queue', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const startedMs = pod.runtime.nowMs;
+    const error = await pod.refusal(pod.acquire('a', { sessionId, waitMs: 3_000 }));
+    expect(error).toMatchObject({
+      code: 'WAIT_TIMEOUT',
+      details: { name: 'jobs/a', holder: { token: holder.token } },
+    });
+    expect(pod.runtime.nowMs - startedMs).toBeLessThan(3_100);
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(0);
+  });
+
+  test('a grant in the very moment of the time-out belongs to one of them alone', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const acquiring = pod.acquiring('a', { sessionId, waitMs: 3_000 });
+    await pod.runtime.pass(2_999);
+    pod.jobs.line.toClient = 'held';
+    const released = pod.sidecar.release('jobs/a', holder);
+    released.catch(() => undefined);
+    await pod.runtime.pass(2_000);
+    // By itself the call has given up by now; the grant lies in the line.
+    expect(acquiring.outcome.value).not.toBe('granted');
+    pod.jobs.line.toClient = 'flows';
+    await pod.runtime.pass(1_000);
+    expect(acquiring.outcome.value).toBe('WAIT_TIMEOUT');
+    expect(await pod.jobs.tokenOf('a')).toBeNull();
+    expect(pod.jobs.replica.status()).toMatchObject({ held: 0, waiting: 0 });
+  });
+});

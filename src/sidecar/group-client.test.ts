@@ -1,0 +1,296 @@
+/** The line to a lock group by itself: reconnects, keepalive frames, what of an old stream is still heard (rules S2, S8). */
+import { describe, expect, test } from 'vitest';
+import { VirtualRuntime } from '../../test/support/virtual-runtime.ts';
+import type { LockEvent } from '../api/entry.ts';
+import type { ClientFrame, KeepaliveStatus, Position, ServerFrame } from '../api/wire.ts';
+import type { ClientHandler } from '../server/front-end.ts';
+import { type AttachableSession, GroupClient } from './group-client.ts';
+import type { Moment } from './lease-clock.ts';
+
+const POSITION: Position = { lineage: 'l', epoch: 2, index: 10 };
+
+interface FakeStream {
+  readonly handler: ClientHandler;
+  readonly sent: ClientFrame[];
+  isClosed: boolean;
+}
+
+/** `onConnect`: what the other end does while the stream is being opened. */
+function bench(onConnect: (handler: ClientHandler) => void = () => undefined) {
+  const runtime = new VirtualRuntime();
+  const streams: FakeStream[] = [];
+  const client = new GroupClient(runtime, (handler) => {
+    const stream: FakeStream = { handler, sent: [], isClosed: false };
+    streams.push(stream);
+    onConnect(handler);
+    return {
+      send: (frame) => void stream.sent.push(frame),
+      close: () => {
+        stream.isClosed = true;
+      },
+    };
+  });
+  const frame = (differs: Partial<ServerFrame> = {}): ServerFrame => ({
+    position: POSITION,
+    leading: true,
+    answers: [],
+    notices: [],
+    ...differs,
+  });
+  return { runtime, streams, client, frame };
+}
+
+class FakeSession implements AttachableSession {
+  readonly id: number;
+  attach = 1;
+  ttlMs = 15_000;
+  isUnheard = false;
+  isKept = true;
+  connects = 0;
+  disconnects = 0;
+  readonly kept_: { readonly status: KeepaliveStatus; readonly sent: Moment }[] = [];
+  readonly events: LockEvent[] = [];
+
+  constructor(id: number) {
+    this.id = id;
+  }
+
+  connected(): void {
+    this.connects++;
+  }
+
+  disconnected(): void {
+    this.disconnects++;
+  }
+
+  keepalive() {
+    return this.isKept ? { session: this.id, attach: this.attach } : null;
+  }
+
+  kept(status: KeepaliveStatus, sent: Moment): void {
+    this.kept_.push({ status, sent });
+  }
+
+  notice(event: LockEvent): void {
+    this.events.push(event);
+  }
+}
+
+function alive(session: number): KeepaliveStatus {
+  return { session, attach: 1, alive: true, grants: 0, digest: 0, revoking: [] };
+}
+
+function joined(client: GroupClient, id: number): FakeSession {
+  const session = new FakeSession(id);
+  client.add(session);
+  client.identified(session);
+  return session;
+}
+
+describe('rule S8: keepalives', () => {
+  test('all sessions in one frame every fifth of the shortest TTL, without those that must not be renewed', async () => {
+    const { runtime, streams, client } = bench();
+    client.open();
+    const [a, b] = [joined(client, 1), joined(client, 2)];
+    await runtime.pass(3_000);
+    expect(streams[0]?.sent.map(({ keepalive }) => keepalive)).toEqual([
+      {
+        number: 1,
+        sessions: [
+          { session: 1, attach: 1 },
+          { session: 2, attach: 1 },
+        ],
+      },
+    ]);
+    const c = new FakeSession(3);
+    c.ttlMs = 5_000;
+    client.add(c);
+    b.isKept = false;
+    await runtime.pass(1_000);
+    expect(streams[0]?.sent.at(-1)?.keepalive?.sessions.map(({ session }) => session)).toEqual([1, 3]);
+    for (const session of [a, b, c]) session.isKept = false;
+    const sent = streams[0]?.sent.length;
+    await runtime.pass(10_000);
+    expect(streams[0]?.sent).toHaveLength(sent ?? 0);
+  });
+
+  test('a session unheard for too long is tried over a new stream', async () => {
+    const { runtime, streams, client } = bench();
+    client.open();
+    const session = joined(client, 1);
+    session.isUnheard = true;
+    await runtime.pass(3_100);
+    expect(streams).toHaveLength(2);
+    expect(streams[0]?.isClosed).toBe(true);
+    expect([session.connects, session.disconnects]).toEqual([2, 1]);
+  });
+
+  test('without sessions nothing is sent and no timer runs', async () => {
+    const { runtime, streams, client } = bench();
+    client.open();
+    const session = joined(client, 1);
+    await runtime.pass(10_000);
+    client.remove(session);
+    const [sent, steps] = [streams[0]?.sent.length, runtime.steps];
+    await runtime.pass(600_000);
+    expect(streams[0]?.sent).toHaveLength(sent ?? 0);
+    expect(runtime.steps - steps).toBe(1);
+  });
+});
+
+describe('rule S2: what is heard', () => {
+  test('a keepalive answer goes with the time at which that keepalive was sent, once', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    const session = joined(client, 1);
+    await runtime.pass(7_000);
+    const handler = streams[0]?.handler;
+    handler?.onFrame(frame({ keepalive: { number: 2, sessions: [alive(1)] } }));
+    handler?.onFrame(frame({ keepalive: { number: 2, sessions: [alive(1)] } }));
+    handler?.onFrame(frame({ keepalive: { number: 9, sessions: [alive(1)] } }));
+    handler?.onFrame(frame({ keepalive: { number: 1, sessions: [alive(1), alive(77)] } }));
+    expect(session.kept_.map(({ sent }) => sent.monotonicMs)).toEqual([6_000, 3_000]);
+  });
+
+  test('keepalives without an answer are not remembered for ever', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    const session = joined(client, 1);
+    await runtime.pass(3_000 * 100);
+    const handler = streams[0]?.handler;
+    handler?.onFrame(frame({ keepalive: { number: 1, sessions: [alive(1)] } }));
+    expect(session.kept_).toEqual([]);
+    handler?.onFrame(frame({ keepalive: { number: 99, sessions: [alive(1)] } }));
+    expect(session.kept_).toHaveLength(1);
+  });
+
+  test('older frames of the same lineage are dropped; another lineage is a new beginning', () => {
+    const { streams, client, frame } = bench();
+    client.open();
+    const session = joined(client, 1);
+    const handler = streams[0]?.handler;
+    const notices = [{ session: 1, attach: 1, event: { type: 'sessionEnded', session: 1 } as const }];
+    handler?.onFrame(frame());
+    handler?.onFrame(frame({ notices, position: { ...POSITION, index: 9 } }));
+    handler?.onFrame(frame({ notices, position: { ...POSITION, epoch: 1, index: 99 } }));
+    expect(session.events).toHaveLength(0);
+    handler?.onFrame(frame({ notices }));
+    handler?.onFrame(frame({ notices, position: { ...POSITION, epoch: 3, index: 1 } }));
+    handler?.onFrame(frame({ notices, position: { lineage: 'other', epoch: 1, index: 1 } }));
+    expect(session.events).toHaveLength(3);
+    expect(client.seen.lineage).toBe('other');
+  });
+
+  test('a notice for another attach number is not for this session', () => {
+    const { streams, client, frame } = bench();
+    client.open();
+    const session = joined(client, 1);
+    session.attach = 4;
+    const event = { type: 'sessionEnded', session: 1 } as const;
+    const notices = [3, 4, 5].map((attach) => ({ session: 1, attach, event }));
+    streams[0]?.handler.onFrame(frame({ notices }));
+    expect(session.events).toHaveLength(1);
+  });
+
+  test('an answer is told once, to who asked, and not any more when its stream is gone', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    const answers: string[] = [];
+    client.send({ type: 'getLock', name: 'a' }, (answer) => void answers.push(`a ${answer.type}`));
+    client.send({ type: 'getLock', name: 'b' }, (answer) => void answers.push(`b ${answer.type}`));
+    await runtime.pass(1);
+    expect(streams[0]?.sent).toHaveLength(1);
+    const [a, b] = streams[0]?.sent[0]?.requests.map(({ id }) => id) ?? [];
+    const done = (id = 0) => ({ answers: [{ id, body: { type: 'done' } as const }] });
+    streams[0]?.handler.onFrame(frame(done(b)));
+    streams[0]?.handler.onFrame(frame(done(b)));
+    expect(answers).toEqual(['b done']);
+    streams[0]?.handler.onClose();
+    await runtime.pass(100);
+    streams[1]?.handler.onFrame(frame(done(a)));
+    expect(answers).toEqual(['b done']);
+  });
+});
+
+describe('streams', () => {
+  test('one that closes is followed by another, each later than the one before while nobody answers', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    const times: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      streams.at(-1)?.handler.onClose();
+      const before = runtime.nowMs;
+      const count = streams.length;
+      while (streams.length === count) await runtime.pass(5);
+      times.push(runtime.nowMs - before);
+    }
+    expect(times[0]).toBeLessThanOrEqual(55);
+    expect(times.at(-1)).toBeGreaterThanOrEqual(500);
+    expect(Math.max(...times)).toBeLessThanOrEqual(1_005);
+    streams.at(-1)?.handler.onFrame(frame());
+    streams.at(-1)?.handler.onClose();
+    const count = streams.length;
+    await runtime.pass(55);
+    expect(streams).toHaveLength(count + 1);
+  });
+
+  test('what an old stream still says is not heard, and its end does not end the new one', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    const session = joined(client, 1);
+    client.reconnect();
+    await runtime.pass(100);
+    expect(streams).toHaveLength(2);
+    const notices = [{ session: 1, attach: 1, event: { type: 'sessionEnded', session: 1 } as const }];
+    streams[0]?.handler.onFrame(frame({ notices }));
+    streams[0]?.handler.onClose();
+    await runtime.pass(2_000);
+    expect(session.events).toEqual([]);
+    expect(streams).toHaveLength(2);
+    expect(client.isConnected).toBe(true);
+    streams[1]?.handler.onFrame(frame({ notices }));
+    expect(session.events).toHaveLength(1);
+  });
+
+  test('one that is closed before it is open is not mistaken for a connection', async () => {
+    let isDown = true;
+    const { runtime, streams, client } = bench((handler) => {
+      if (isDown) handler.onClose();
+    });
+    client.open();
+    const session = joined(client, 1);
+    expect(client.isConnected).toBe(false);
+    expect(session.connects).toBe(0);
+    isDown = false;
+    await runtime.pass(100);
+    expect(client.isConnected).toBe(true);
+    expect(streams).toHaveLength(2);
+    expect(session.connects).toBe(1);
+  });
+
+  test('after close there is no other, and no timer', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    const session = joined(client, 1);
+    client.close();
+    streams[0]?.handler.onClose();
+    streams[0]?.handler.onFrame(frame({ keepalive: { number: 1, sessions: [alive(1)] } }));
+    client.open();
+    const { steps } = runtime;
+    await runtime.pass(100_000);
+    expect(streams).toHaveLength(1);
+    expect(streams[0]?.isClosed).toBe(true);
+    expect(runtime.steps - steps).toBe(1);
+    expect(session.kept_).toEqual([]);
+  });
+
+  test('a read without a stream, or without an answer, ends at its limit', async () => {
+    const { runtime, client } = bench();
+    const without = client.read({ type: 'getLock', name: 'a' }, 5_000);
+    expect(await runtime.until(without, 5_001)).toBeNull();
+    client.open();
+    const startedMs = runtime.nowMs;
+    expect(await runtime.until(client.read({ type: 'getLock', name: 'a' }, 5_000), 5_001)).toBeNull();
+    expect(runtime.nowMs - startedMs).toBe(5_000);
+  });
+});

@@ -1,0 +1,213 @@
+/** What outlives the sidecar's process, on a real disk: rule A4. */
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { FileStateStore } from './state-file.ts';
+import { MemoryStateStore, type SidecarRecord, type StateStore } from './state-store.ts';
+
+let folder = '';
+let path = '';
+const open: FileStateStore[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'leasehold-state-'));
+  path = join(folder, 'state', 'sidecar.jsonl');
+});
+
+afterEach(() => {
+  for (const store of open.splice(0)) store.close();
+  rmSync(folder, { recursive: true });
+});
+
+function store(): FileStateStore {
+  const opened = new FileStateStore(path);
+  open.push(opened);
+  return opened;
+}
+
+/** The process ends without a word, and the next one reads what is there. */
+function nextLife(): FileStateStore {
+  for (const old of open.splice(0)) old.close();
+  return store();
+}
+
+const envelope = (id: string): SidecarRecord => ({
+  type: 'envelope',
+  id,
+  client: 'c',
+  ttlMs: 15_000,
+  isTtlChosen: true,
+  keepalive: 'app',
+  maxHoldMs: 0,
+  isSingle: false,
+});
+const session = (id: string, attach = 1): SidecarRecord => ({
+  type: 'session',
+  envelope: id,
+  alias: 'jobs',
+  session: 7,
+  attach,
+  secret: 'ab'.repeat(32),
+  ttlMs: 15_000,
+});
+const grant = (id: string, token: number, request: string | null = null): SidecarRecord => ({
+  type: 'grant',
+  envelope: id,
+  alias: 'jobs',
+  name: `n\u2028${token}"\n`,
+  mode: 'exclusive',
+  permits: 1,
+  owner: 'ü',
+  reentrant: false,
+  token,
+  key: `k${token}`,
+  request,
+});
+const settled = (id: string, token: number, request: string): SidecarRecord => ({
+  ...(grant(id, token, request) as Extract<SidecarRecord, { type: 'grant' }>),
+  type: 'settled',
+  how: 'released',
+  request,
+});
+
+const sorted = (from: StateStore): string[] =>
+  from
+    .load()
+    .map((record) => JSON.stringify(record))
+    .sort();
+
+describe('rule A4: what was put is there after the end of the process', () => {
+  test('records of every kind, the newest under each key, without what was removed', () => {
+    const first = store();
+    for (const record of [envelope('a'), session('a'), grant('a', 1), grant('a', 2, 'r'), envelope('b')])
+      first.put(record);
+    first.put(session('a', 2));
+    first.put(settled('a', 3, 's'));
+    first.remove({ type: 'grant', envelope: 'a', alias: 'jobs', token: 1 });
+    first.put(grant('b', 9));
+    first.removeEnvelope('b');
+    const kept = [envelope('a'), session('a', 2), grant('a', 2, 'r'), settled('a', 3, 's')];
+    expect(sorted(first)).toEqual(kept.map((record) => JSON.stringify(record)).sort());
+    expect(sorted(nextLife())).toEqual(sorted(first));
+    expect(sorted(nextLife())).toEqual(sorted(first));
+  });
+
+  test('it is on disk when put returns', () => {
+    store().put(grant('a', 5));
+    expect(readFileSync(path, 'utf8')).toContain('"token":5');
+  });
+
+  test('a random history on disk equals the same one in memory, over many lives', () => {
+    const memory = new MemoryStateStore();
+    let file = store();
+    let seed = 7;
+    const next = (below: number): number => {
+      seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+      return Math.floor((seed / 2 ** 32) * below);
+    };
+    for (let i = 0; i < 3_000; i++) {
+      const [id, token] = [`e${next(5)}`, next(20)];
+      const act = (to: StateStore): void => {
+        switch (i % 7) {
+          case 0:
+            return to.put(envelope(id));
+          case 1:
+            return to.put(session(id, token));
+          case 2:
+            return to.put(settled(id, token, `r${token}`));
+          case 3:
+            return to.remove({ type: 'grant', envelope: id, alias: 'jobs', token });
+          case 4:
+            return token === 0 ? to.removeEnvelope(id) : to.put(grant(id, token));
+          case 5:
+            return to.remove({ type: 'settled', envelope: id, alias: 'jobs', request: `r${token}` });
+          default:
+            return to.put(grant(id, token));
+        }
+      };
+      act(memory);
+      act(file);
+      if (next(300) === 0) file = nextLife();
+    }
+    expect(sorted(nextLife())).toEqual(sorted(memory));
+    expect(memory.size).toBe(memory.load().length);
+  });
+});
+
+describe('a file that was cut off or scribbled in', () => {
+  test.each([1, 5, 40])(
+    'loses %i bytes of its last line: the others stay, and what follows is whole',
+    (bytes) => {
+      const first = store();
+      for (const record of [envelope('a'), session('a'), grant('a', 1)]) first.put(record);
+      truncateSync(path, statSync(path).size - bytes);
+      const second = nextLife();
+      expect(second.load()).toEqual([envelope('a'), session('a')]);
+      second.put(grant('a', 2));
+      expect(nextLife().load()).toEqual([envelope('a'), session('a'), grant('a', 2)]);
+    },
+  );
+
+  test('a broken line in the middle costs that line alone', () => {
+    const first = store();
+    first.put(envelope('a'));
+    // A write that got half through, and the store goes on behind it.
+    appendFileSync(path, '\n\0\0\0\nnull\n7\n"text"\n{}\n{"put":{"type":"gra');
+    first.put(session('a'));
+    expect(nextLife().load()).toEqual([envelope('a'), session('a')]);
+  });
+
+  test('an empty file, and none at all, are beginnings', () => {
+    expect(store().load()).toEqual([]);
+    writeFileSync(path, '');
+    expect(nextLife().load()).toEqual([]);
+  });
+});
+
+describe('it holds secrets', () => {
+  test('readable by its owner alone: the file, its folder, and every file that takes its place', () => {
+    const first = store();
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder, 'state')).mode & 0o777).toBe(0o700);
+    first.put(session('a'));
+    chmodSync(path, 0o644);
+    writeFileSync(`${path}.next`, 'left over', { mode: 0o644 });
+    chmodSync(`${path}.next`, 0o644);
+    nextLife();
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(existsSync(`${path}.next`)).toBe(false);
+  });
+});
+
+describe('it does not grow for ever', () => {
+  test('history is dropped when it is most of the file', () => {
+    const first = store();
+    first.put(envelope('a'));
+    for (let i = 0; i < 25_000; i++) {
+      first.put(grant('a', i));
+      first.remove({ type: 'grant', envelope: 'a', alias: 'jobs', token: i });
+    }
+    expect(readFileSync(path, 'utf8').split('\n').length).toBeLessThan(10_002);
+    expect(first.load()).toEqual([envelope('a')]);
+    expect(nextLife().load()).toEqual([envelope('a')]);
+    expect(readFileSync(path, 'utf8').split('\n')).toHaveLength(2);
+  });
+
+  test('many records are kept, and rewritten only now and then', () => {
+    const first = store();
+    for (let i = 0; i < 20_000; i++) first.put(grant(`e${i % 100}`, i));
+    expect(first.load()).toHaveLength(20_000);
+    expect(nextLife().load()).toHaveLength(20_000);
+  });
+});
