@@ -46,7 +46,7 @@ test('a grant is counted with its wait, and its end once with how long it was he
     { type: 'cancelled', name: 'a', session: 1, token: 4, key: 'k' },
   ];
   const { calls, metering } = recorder();
-  const stats = { commands: 1, bytes: 10, commitMs: 2, stalls: 0 };
+  const stats = { commands: 1, bytes: 10, commitMs: 2, stalledMs: 0 };
   for (const [i, end] of ends.entries()) {
     metering.committed(at(1_000 * i, { type: 'granted', token: i + 1, waitedMs: 7, ...grant }), stats);
     metering.committed(at(1_000 * i + 400, end), stats);
@@ -58,7 +58,7 @@ test('a grant is counted with its wait, and its end once with how long it was he
 
 test('a grant from before this process is not measured, and a cancelled wait is no end of a hold', () => {
   const { calls, metering } = recorder();
-  const stats = { commands: 1, bytes: 10, commitMs: 2, stalls: 0 };
+  const stats = { commands: 1, bytes: 10, commitMs: 2, stalledMs: 0 };
   metering.committed(at(5, { type: 'released', name: 'a', session: 1, token: 99, cause: 'close' }), stats);
   metering.committed(at(5, { type: 'cancelled', name: 'a', session: 1, token: 0, key: 'k' }), stats);
   expect(calls).toEqual([
@@ -69,7 +69,7 @@ test('a grant from before this process is not measured, and a cancelled wait is 
 
 test('refusals, ends of sessions against their will, take-overs, rejections and stalls', () => {
   const { calls, metering } = recorder();
-  const stats = { commands: 3, bytes: 10, commitMs: 600, stalls: 1 };
+  const stats = { commands: 3, bytes: 10, commitMs: 600, stalledMs: 700 };
   metering.committed(
     at(
       5,
@@ -81,10 +81,10 @@ test('refusals, ends of sessions against their will, take-overs, rejections and 
     ),
     stats,
   );
-  metering.committed(at(6), stats);
+  metering.committed(at(6), { ...stats, stalledMs: 0 });
   expect(calls).toEqual([
     ['committed', 600, 3],
-    ['stalled', 600],
+    ['stalled', 700],
     ['refused', 'HELD'],
     ['sessionExpired', 'stream'],
     ['leaderChanged'],

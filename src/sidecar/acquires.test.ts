@@ -1,6 +1,11 @@
 /** An acquire from the application's call to its outcome: rules A5, C4, C5, S3. */
 import { describe, expect, test } from 'vitest';
 import { Pod, TTL_MS } from '../../test/support/virtual/pod.ts';
+import { VirtualRuntime } from '../../test/support/virtual-runtime.ts';
+import type { LeaseholdError } from '../api/errors.ts';
+import type { AnswerBody, ClientRequestBody } from '../api/wire.ts';
+import { Acquires } from './acquires.ts';
+import type { GroupSession } from './group-session.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -399,5 +404,77 @@ describe('limits of waiting', () => {
     expect(acquiring.outcome.value).toBe('WAIT_TIMEOUT');
     expect(await pod.jobs.tokenOf('a')).toBeNull();
     expect(pod.jobs.replica.status()).toMatchObject({ held: 0, waiting: 0 });
+  });
+});
+
+/** Acquires before a session that only writes down what it is asked to send, in this order. */
+function beforeSilentSession() {
+  const runtime = new VirtualRuntime();
+  const pending = new Map<
+    object,
+    { readonly body: ClientRequestBody; readonly onAnswer: (answer: AnswerBody) => void }
+  >();
+  const session = {
+    request: (
+      build: (session: number, attach: number) => ClientRequestBody,
+      onAnswer: (answer: AnswerBody) => void,
+    ): (() => boolean) => {
+      const entry = { body: build(1, 1), onAnswer };
+      pending.set(entry, entry);
+      return () => pending.delete(entry);
+    },
+  };
+  const acquires: Acquires = new Acquires(runtime, () => session as unknown as GroupSession, {
+    queued: () => undefined,
+    granted: () => true,
+    isHeld: () => true,
+    unwanted: () => undefined,
+    forgotten: () => undefined,
+  });
+  const acquire = (waitMs = 60_000) => {
+    const hangUp = new AbortController();
+    const call = {
+      name: 'a',
+      mode: 'exclusive',
+      permits: 1,
+      owner: '',
+      reentrant: false,
+      waitMs,
+      purpose: '',
+      request: undefined,
+      hangUp: hangUp.signal,
+    } as const;
+    const outcome = acquires.acquire(call).catch((error: LeaseholdError) => error.code);
+    const key = ([...pending.values()].at(-1)?.body as { key: string }).key;
+    return { outcome, key };
+  };
+  const bodies = () => [...pending.values()].map(({ body }) => body);
+  return { runtime, acquires, acquire, bodies };
+}
+
+describe('an outcome told by an event before the answer', () => {
+  test('a refusal: its acquire is not sent again, and what it carried is acknowledged by another', async () => {
+    const { runtime, acquires, acquire, bodies } = beforeSilentSession();
+    const first = acquire();
+    acquires.refused(first.key, 'QUARANTINED');
+    expect(await runtime.until(first.outcome, 10)).toBe('QUARANTINED');
+    expect(bodies()).toEqual([]);
+    const second = acquire();
+    expect(bodies()).toMatchObject([{ type: 'acquire', key: second.key, acks: [first.key] }]);
+    acquires.refused(second.key, 'WAIT_TIMEOUT');
+    const third = acquire();
+    const [sent] = bodies() as unknown as readonly { readonly acks: readonly string[] }[];
+    expect([...(sent?.acks ?? [])].sort()).toEqual([first.key, second.key].sort());
+    expect(third.key).not.toBe(second.key);
+  });
+
+  test('a grant: the same', async () => {
+    const { runtime, acquires, acquire, bodies } = beforeSilentSession();
+    const first = acquire();
+    acquires.granted(first.key, 7);
+    expect(await runtime.until(first.outcome, 10)).toBe(7);
+    expect(bodies()).toEqual([]);
+    acquire();
+    expect(bodies()).toMatchObject([{ acks: [first.key] }]);
   });
 });

@@ -119,6 +119,7 @@ export class Acquires {
       this.#giveUp(attempt, 'UNAVAILABLE', 'the lock was granted too late to be told; it is given back');
       return;
     }
+    attempt.withdraw();
     attempt.state = { kind: 'granted', token };
     this.#acks.push(key);
     if (attempt.request === undefined) this.#attempts.delete(key);
@@ -298,6 +299,8 @@ export class Acquires {
 
   /** Refused for good: the group remembers it until it is acknowledged, then the same request may be tried anew. */
   #refuse(attempt: Attempt, error: LeaseholdError): void {
+    // An event may have told it before the answer: behind its own acknowledgement the acquire would start anew.
+    attempt.withdraw();
     this.#forget(attempt);
     this.#acks.push(attempt.key);
     attempt.fail(error);

@@ -36,7 +36,7 @@ export class Attempt {
   /** The application's retry key, if it gave one. */
   readonly request: string | undefined;
   state: AttemptState = { kind: 'asked' };
-  /** Keeps its acquire from being sent again: behind a cancel of its key it would start anew. */
+  /** Keeps its acquire from being sent again: behind a cancel, or an acknowledgement, of its key it would start anew. */
   withdraw: () => void = () => undefined;
   /** Sends its acquire once more: a repeat is answered from the state of the group (rule C4). */
   askAgain: () => void = () => undefined;

@@ -129,6 +129,8 @@ const refused: fc.Arbitrary<Refused> = fc.record(
     field: text,
     limit: uint,
     holder: fc.option(holder),
+    waiters: uint,
+    lockDelayMs: uint,
   },
   { requiredKeys: ['type', 'code', 'message'] },
 );

@@ -68,5 +68,5 @@ export class OrphanWatch {
 /** A session that waits for its application's stream ends by its TTL at the latest, as one that its sidecar gave up does. */
 function isAwake({ store, http }: SidecarNode, envelope: string): boolean {
   const needsStream = store.envelopes.get(envelope)?.keepalive !== 'app';
-  return !needsStream || http.signs.get(envelope)?.isStreamOpen === true;
+  return !needsStream || http.localhost.signs.get(envelope)?.isStreamOpen === true;
 }

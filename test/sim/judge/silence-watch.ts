@@ -3,7 +3,7 @@
  * And nothing is renewed for an application that must show itself by a stream and has not.
  */
 import type { SessionId } from '../../../src/api/entry.ts';
-import type { Signs } from '../nodes/local-http.ts';
+import type { Signs } from '../nodes/localhost.ts';
 import type { LockGroup } from '../nodes/lock-group.ts';
 import type { SidecarNode } from '../nodes/sidecar-node.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
@@ -25,14 +25,14 @@ export class SilenceWatch {
   }
 
   look(node: SidecarNode, groups: readonly LockGroup[]): void {
-    for (const [id, signs] of node.http.signs) {
+    for (const [id, signs] of node.http.localhost.signs) {
       const envelope = node.store.envelopes.get(id);
       if (envelope === undefined) continue;
       const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
       const boundUs = (envelope.ttlMs * 1.01 + LATE_MS) * US_PER_MS;
       if (this.#world.nowUs <= sinceUs + boundUs) continue;
       const isLeft = groups.filter((group) => this.#isHeldUp(node, group, id, sinceUs)).length > 0;
-      if (!isLeft && !node.store.isOpen(id)) node.http.signs.delete(id);
+      if (!isLeft && !node.store.isOpen(id)) node.http.localhost.signs.delete(id);
     }
   }
 
@@ -40,7 +40,7 @@ export class SilenceWatch {
   renewalProblem(node: SidecarNode, alias: string, session: SessionId): string | null {
     const id = node.store.envelopeOf(alias, session);
     const envelope = id === undefined ? undefined : node.store.envelopes.get(id);
-    const signs = id === undefined ? undefined : node.http.signs.get(id);
+    const signs = id === undefined ? undefined : node.http.localhost.signs.get(id);
     if (envelope === undefined || signs === undefined) return null;
     const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
     const boundUs = (envelope.ttlMs * 1.01 + LATE_MS) * US_PER_MS;

@@ -97,17 +97,15 @@ export class AppSession {
 
   #openStream(): void {
     if (this.isOver || this.isSilent) return;
-    const close = this.#app.http.openStream(
-      this.#app.life,
-      this.id,
-      (line) => this.#read(line),
-      (why) => {
+    const close = this.#app.http.streams.open(this.#app.life, this.id, {
+      onLine: (line) => this.#read(line),
+      onEnd: (why) => {
         if (this.#closeStream === close) this.#closeStream = null;
         if (why === 'expired' || why === 'finished') this.end();
         // After a restart of the sidecar the session goes on with a new stream (rule A3).
         else void this.#app.life.sleep(STREAM_RETRY_MS).then(() => this.#openStream());
       },
-    );
+    });
     this.#closeStream = close;
   }
 

@@ -9,7 +9,8 @@ import { Sidecar } from '../../../src/sidecar/sidecar.ts';
 import { MemoryStateStore, type SidecarRecord } from '../../../src/sidecar/state-store.ts';
 import type { Link } from '../world/network.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
-import { LocalHttp, type LocalHttpOptions } from './local-http.ts';
+import { LocalHttp } from './local-http.ts';
+import type { LocalhostOptions } from './localhost.ts';
 import type { LockGroup } from './lock-group.ts';
 
 type EnvelopeRecord = Extract<SidecarRecord, { type: 'envelope' }>;
@@ -100,7 +101,7 @@ export interface SidecarNodeOptions {
   readonly store: WatchedStateStore;
   /** Server and sidecar share their process. */
   readonly isOneProcess: boolean;
-  readonly http: Omit<LocalHttpOptions, 'sidecar'>;
+  readonly http: Omit<LocalhostOptions, 'sidecar'>;
   readonly onLifeEnded: (life: Life) => void;
 }
 
@@ -152,7 +153,7 @@ export class SidecarNode {
       });
     }
     // What is restored counts from now on as if its application had just called.
-    for (const record of store.load()) if (record.type === 'envelope') this.http.signsOf(record.id);
+    for (const record of store.load()) if (record.type === 'envelope') this.http.localhost.signsOf(record.id);
     sidecar.restore();
     this.#sidecar = sidecar;
   }
@@ -161,7 +162,7 @@ export class SidecarNode {
     const { life } = this.process;
     this.#sidecar = null;
     this.process.kill();
-    this.http.died();
+    this.http.sidecarDied();
     if (life !== null) this.#options.onLifeEnded(life);
   }
 }
