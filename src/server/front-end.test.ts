@@ -106,8 +106,8 @@ describe('rule S9: limits of operations per second', () => {
     const bench = new Bench({ operationsPerSecondPerClient: 2 });
     const client = bench.client();
     client.ask(acquire, acquire, acquire);
-    const { retryAfterMs } = client.answers[0]?.body as { retryAfterMs: number };
-    await bench.runtime.pass(retryAfterMs);
+    const [refused] = client.answers.map(({ body }) => (body as { retryAfterMs: number }).retryAfterMs);
+    await bench.runtime.pass(refused ?? 0);
     client.ask(acquire);
     expect(client.answers).toHaveLength(1);
     expect(bench.relayed).toHaveLength(2);

@@ -49,7 +49,7 @@ describe('rule S1: nothing is acknowledged that no later commit proves', () => {
   test('keepalives of many clients, closer together than a beat, do not put the beat off', async () => {
     const bench = await LeaderBench.start();
     const front = bench.frontEnd();
-    const sessions = [];
+    const sessions: number[] = [];
     for (let client = 1; client <= 20; client++) sessions.push(await front.open(client));
     await bench.runtime.pass(BEAT_MS);
     const arrivals = new Map<number, number>();

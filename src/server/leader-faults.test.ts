@@ -103,7 +103,7 @@ describe('rule C13: a command that throws', () => {
 
   test('several in one batch are all found', async () => {
     const { probe, bench, front } = await poisoned();
-    const sessions = [];
+    const sessions: number[] = [];
     for (let client = 1; client <= 6; client++) sessions.push(await front.open(client));
     probe.command = (command) => command.type === 'acquire' && command.name.startsWith('poison');
     const ids = sessions.flatMap((session, i) =>

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { acquireCommand, namespaceConfig, openCommand, takeOverCommand } from '../../test/support/core.ts';
 import { VirtualRuntime } from '../../test/support/virtual-runtime.ts';
-import type { Command, Entry } from '../api/entry.ts';
+import type { Command, Entry, HistoryEntry } from '../api/entry.ts';
 import { apply, createState, encodeEntry, type State } from '../core/index.ts';
 import { MemoryLog } from '../log/memory-log.ts';
 import { MemoryStore } from '../log/memory-store.ts';
@@ -108,7 +108,7 @@ describe('history', () => {
     const scribe = new Scribe();
     await scribe.begin();
     await scribe.write([acquireCommand({ session: 1, key: 'k' })]);
-    const entries = [];
+    const entries: HistoryEntry[] = [];
     for await (const entry of history(scribe.log, 3)) entries.push(entry);
     expect(entries.map(({ index, epoch, lineage }) => ({ index, epoch, lineage }))).toEqual([
       { index: 3, epoch: 1, lineage: 'test-lineage' },

@@ -3,7 +3,7 @@
  * limits of waiting, cancels that go on until they are confirmed (rules C4, C5, A5).
  */
 import type { Acquire, RefusalCode, Token } from '../api/entry.ts';
-import { type ErrorCode, LeaseholdError } from '../api/errors.ts';
+import { LeaseholdError } from '../api/errors.ts';
 import { bucketOf } from '../api/names.ts';
 import type { AnswerBody } from '../api/wire.ts';
 import type { Runtime } from '../platform/runtime.ts';
@@ -116,7 +116,8 @@ export class Acquires {
     if (attempt === undefined || attempt.state.kind === 'granted' || attempt.state.kind === 'cancelling')
       return;
     if (!attempt.hasCalls || !this.#owner.granted(attempt, token)) {
-      this.#giveUp(attempt, 'UNAVAILABLE', 'the lock was granted too late to be told; it is given back');
+      const message = 'the lock was granted too late to be told; it is given back';
+      this.#giveUp(attempt, new LeaseholdError('UNAVAILABLE', message));
       return;
     }
     attempt.withdraw();
@@ -135,7 +136,7 @@ export class Acquires {
   takenBack(key: string): void {
     const attempt = this.#attempts.get(key);
     if (attempt === undefined || attempt.state.kind === 'granted') return;
-    this.#giveUp(attempt, 'CANCELLED', 'the lock was granted and revoked before this could be told');
+    this.#giveUp(attempt, endingError('REVOKED'));
   }
 
   /** A repeat of what was granted in an earlier life is answered as in that one. */
@@ -226,7 +227,7 @@ export class Acquires {
       return await attempt.join(AbortSignal.any([hangUp, limit.signal]), () => this.#abandoned(attempt));
     } catch (error) {
       if (!limit.signal.aborted || hangUp.aborted) throw error;
-      throw new LeaseholdError('WAIT_TIMEOUT', `not granted within ${waitMs} ms`);
+      throw waitedFor(waitMs);
     } finally {
       timer.cancel();
     }
@@ -308,17 +309,17 @@ export class Acquires {
 
   #unanswered(attempt: Attempt): void {
     if (attempt.state.kind === 'asked') {
-      this.#giveUp(attempt, 'UNAVAILABLE', 'the lock service did not answer in time; nothing was granted');
+      const message = 'the lock service did not answer in time; nothing was granted';
+      this.#giveUp(attempt, new LeaseholdError('UNAVAILABLE', message));
     }
   }
 
   #waitedTooLong(attempt: Attempt, waitMs: number): void {
-    if (attempt.state.kind === 'queued')
-      this.#giveUp(attempt, 'WAIT_TIMEOUT', `not granted within ${waitMs} ms`);
+    if (attempt.state.kind === 'queued') this.#giveUp(attempt, waitedFor(waitMs));
   }
 
-  #giveUp(attempt: Attempt, code: ErrorCode, message: string): void {
-    attempt.fail(new LeaseholdError(code, message));
+  #giveUp(attempt: Attempt, error: LeaseholdError): void {
+    attempt.fail(error);
     this.#cancel(attempt);
   }
 
@@ -345,4 +346,8 @@ export class Acquires {
     this.#settled.delete(attempt);
     if (attempt.request !== undefined) this.#byRequest.delete(attempt.request);
   }
+}
+
+function waitedFor(waitMs: number): LeaseholdError {
+  return new LeaseholdError('WAIT_TIMEOUT', `not granted within ${waitMs} ms`);
 }

@@ -6,8 +6,8 @@ import { Pod, type PodOptions, TTL_MS } from '../../test/support/virtual/pod.ts'
 const BOUND_MS = 6_000;
 const HOUR_MS = 3_600_000;
 
-const GONE: readonly (readonly [string, (pod: Pod) => void])[] = [
-  ['the log does not answer', (pod) => void (pod.jobs.log.isOut = true)],
+const GONE: readonly (readonly [string, (pod: Pod) => unknown])[] = [
+  ['the log does not answer', (pod) => Object.assign(pod.jobs.log, { isOut: true })],
   ['the log takes for ever', (pod) => pod.jobs.log.hold()],
   ['nobody leads', (pod) => pod.jobs.replica.frontEnd.setLeader(null)],
   [
@@ -17,8 +17,8 @@ const GONE: readonly (readonly [string, (pod: Pod) => void])[] = [
       pod.jobs.line.break();
     },
   ],
-  ['everything sent gets lost', (pod) => void (pod.jobs.line.both = 'lost')],
-  ['every answer gets lost', (pod) => void (pod.jobs.line.toClient = 'lost')],
+  ['everything sent gets lost', (pod) => Object.assign(pod.jobs.line, { both: 'lost' })],
+  ['every answer gets lost', (pod) => Object.assign(pod.jobs.line, { toClient: 'lost' })],
 ];
 
 interface Call {

@@ -1,6 +1,7 @@
 /** What a sidecar says about a grant, and until when: rules A1, A2, C9, S2. */
 import { describe, expect, test } from 'vitest';
 import { LEASE_MS, MARGIN_MS, Pod, TTL_MS } from '../../test/support/virtual/pod.ts';
+import type { LockEvent } from '../api/entry.ts';
 
 const KEEPALIVE_MS = TTL_MS / 5;
 /** Rule S1: a keepalive waits for the next beat. */
@@ -54,7 +55,7 @@ describe('rule A1: a deadline counts from when the acknowledged keepalive was se
     pod.jobs.line.both = 'flows';
     await pod.runtime.pass(TTL_MS);
     expect(await pod.jobs.lock('a')).toMatchObject({ holders: [] });
-    const events = [];
+    const events: LockEvent[] = [];
     for await (const entry of pod.jobs.replica.history(1)) events.push(...entry.events);
     expect(events).toContainEqual(expect.objectContaining({ type: 'delayed', name: 'a' }));
   });

@@ -119,22 +119,15 @@ describe('rule A4: what was put is there after the end of the process', () => {
     for (let i = 0; i < 3_000; i++) {
       const [id, token] = [`e${next(5)}`, next(20)];
       const act = (to: StateStore): void => {
-        switch (i % 7) {
-          case 0:
-            return to.put(envelope(id));
-          case 1:
-            return to.put(session(id, token));
-          case 2:
-            return to.put(settled(id, token, `r${token}`));
-          case 3:
-            return to.remove({ type: 'grant', envelope: id, alias: 'jobs', token });
-          case 4:
-            return token === 0 ? to.removeEnvelope(id) : to.put(grant(id, token));
-          case 5:
-            return to.remove({ type: 'settled', envelope: id, alias: 'jobs', request: `r${token}` });
-          default:
-            return to.put(grant(id, token));
-        }
+        const step = i % 7;
+        if (step === 0) to.put(envelope(id));
+        else if (step === 1) to.put(session(id, token));
+        else if (step === 2) to.put(settled(id, token, `r${token}`));
+        else if (step === 3) to.remove({ type: 'grant', envelope: id, alias: 'jobs', token });
+        else if (step === 4)
+          to.remove({ type: 'settled', envelope: id, alias: 'jobs', request: `r${token}` });
+        else if (token === 0) to.removeEnvelope(id);
+        else to.put(grant(id, token));
       };
       act(memory);
       act(file);
