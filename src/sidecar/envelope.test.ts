@@ -1,4 +1,4 @@
-/** One session over several namespaces (rule A6), and what the metrics are told of it (design.md section 6). */
+/** One session over several namespaces (rule A6), and what the metrics are told of it. */
 import { describe, expect, test } from 'vitest';
 import { LEASE_MS, Pod, TTL_MS } from '../../test/support/virtual/pod.ts';
 

@@ -378,7 +378,7 @@ export class GroupSession implements AttachableSession {
     this.#attachAnew();
   }
 
-  /** Jeopardy and deadline come from the clock alone, with no network (design.md section 6). */
+  /** Jeopardy and deadline come from the clock alone, with no network. */
   #setAlarm(): void {
     this.#alarm?.cancel();
     if (this.#phase === 'over') return;

@@ -57,7 +57,7 @@ export class LeaseClock {
     return this.#since.monotonicMs + this.#ttlMs - marginMs(this.#ttlMs);
   }
 
-  /** No acknowledgement for TTL/2: told to the application while there is still time (design.md section 6). */
+  /** No acknowledgement for TTL/2: told to the application while there is still time. */
   get jeopardyAtMs(): number {
     return this.#since.monotonicMs + this.#ttlMs / 2;
   }

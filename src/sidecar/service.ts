@@ -1,6 +1,6 @@
 /**
  * What the localhost HTTP API calls: the sidecar's sessions and locks without any HTTP. The shapes are those of
- * design.md section 6 in camel case; every failure is a `LeaseholdError` of the table in src/api/errors.ts.
+ * docs/API.md in camel case; every failure is a `LeaseholdError` of the table in src/api/errors.ts.
  */
 
 import type { Mode } from '../api/config.ts';

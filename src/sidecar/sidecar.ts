@@ -324,7 +324,7 @@ async function refuseGrant(target: Target, name: string, token: number): Promise
   throw await notHeldError(target, name, token);
 }
 
-/** A call with a token that was lost: its application worked on (design.md section 6). */
+/** A call with a token that was lost: its application worked on. */
 function countWork({ metrics, ended }: Target, token: number): void {
   if (ended.countOnce(token)) metrics.leaseExpiredWhileWorking();
 }

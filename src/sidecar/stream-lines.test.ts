@@ -1,4 +1,4 @@
-/** What an application hears on its event stream, and in which order (design.md section 6). */
+/** What an application hears on its event stream, and in which order. */
 import { describe, expect, test } from 'vitest';
 import { LEASE_MS, Pod, TTL_MS } from '../../test/support/virtual/pod.ts';
 
