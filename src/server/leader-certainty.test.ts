@@ -118,6 +118,18 @@ describe('rule S1: nothing is acknowledged that no later commit proves', () => {
   });
 });
 
+test('a keepalive over another stream than the session’s own renews nothing', async () => {
+  const bench = await LeaderBench.start();
+  const front = bench.frontEnd();
+  const session = await front.open(1);
+  for (let number = 1; number <= 20; number++) {
+    front.keepalive(2, number, [session, 1]);
+    await bench.runtime.pass(1_000);
+  }
+  expect(front.keepalives.flatMap(({ what }) => what.sessions).filter(({ alive }) => alive)).toEqual([]);
+  expect(bench.events).toContainEqual({ type: 'sessionEnding', session, cause: 'expired' });
+});
+
 describe('rule S2: what is said carries its place, in order', () => {
   test('answers echo the number of their keepalive, each of them', async () => {
     const bench = await LeaderBench.start();

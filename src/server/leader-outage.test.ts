@@ -130,7 +130,7 @@ describe('rule S11: while nothing can be committed', () => {
     const bench = await LeaderBench.start();
     const front = bench.frontEnd();
     const sessions: number[] = [];
-    for (let client = 1; client <= 100; client++) sessions.push(await front.open(client));
+    for (let client = 1; client <= 50; client++) sessions.push(await front.open(client));
     bench.log.isOut = true;
     front.ask(1, { type: 'getLock', name: 'a' });
     await bench.runtime.pass(1);

@@ -47,6 +47,19 @@ describe('rule C5: outcomes are acknowledged', () => {
     expect([...new Set(pod.counts.acquired)].sort()).toEqual(['RATE_LIMITED', 'granted']);
   });
 
+  test('nor with one that is refused right after each grant', async () => {
+    const pod = await Pod.start({ config: { operationsPerSecondPerClient: 1 } });
+    const sessionId = await pod.open();
+    pod.keepAlive(sessionId);
+    for (let i = 0; i < 300; i++) {
+      const { token } = await pod.acquire('a', { sessionId });
+      expect((await pod.refusal(pod.acquire('b', { sessionId }))).code).toBe('RATE_LIMITED');
+      await pod.release('a', sessionId, token);
+      await pod.runtime.pass(1_100);
+    }
+    expect(pod.counts.acquired.filter((outcome) => outcome === 'granted')).toHaveLength(300);
+  });
+
   test('nor one whose calls give up during outages', async () => {
     const { pod, sessionId } = await contended();
     for (let round = 0; round < 8; round++) {

@@ -45,6 +45,10 @@ export class Envelopes {
     return this.#envelopes.values();
   }
 
+  find(id: string): Envelope | undefined {
+    return this.#envelopes.get(id);
+  }
+
   /** @throws SESSION_EXPIRED */
   get(id: string): Envelope {
     const envelope = this.#envelopes.get(id);

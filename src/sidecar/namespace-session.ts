@@ -66,7 +66,7 @@ export class NamespaceSession implements SessionOwner {
   readonly #acquires: Acquires;
   readonly #grants = new Map<Token, Grant>();
   /** Given up by the application, not yet confirmed by the group: no longer held, still counted there. */
-  readonly #releasing = new Map<Token, Grant>();
+  readonly #releasing = new Map<Token, (() => void)[]>();
   #isInJeopardy = false;
   /** What whoever comes after the end is told. */
   #ended: LeaseholdError | null = null;
@@ -151,9 +151,15 @@ export class NamespaceSession implements SessionOwner {
     const grant = this.#grants.get(token);
     if (grant === undefined || grant.name !== name) return null;
     this.#drop(grant, 'released');
-    this.#releasing.set(token, grant);
-    const message = 'not confirmed yet; the release goes on by itself, and the lock is no longer yours';
-    return this.#within(RELEASE_MS_MAX, message, (done) => this.#sendRelease(grant, done));
+    this.#releasing.set(token, []);
+    this.#sendRelease(grant);
+    return this.#released(token);
+  }
+
+  /** Resolves when nothing that was given up under this token is on its way any more. @throws UNAVAILABLE after a while */
+  async whenReleased(token: Token): Promise<void> {
+    await this.confirmed();
+    await this.#released(token);
   }
 
   /** Ends everything here; resolves when the group has confirmed it. */
@@ -195,7 +201,7 @@ export class NamespaceSession implements SessionOwner {
     for (const { token, keys, revoking } of grants) {
       if (this.#grants.has(token) || this.#releasing.has(token)) continue;
       const key = keys[0] as string;
-      if (!this.#acquires.awaits(key)) this.#orphaned(key, revoking);
+      if (!this.#acquires.awaits(key)) this.#orphaned(token, key, revoking);
       else if (revoking) this.#acquires.takenBack(key);
       else this.#acquires.granted(key, token);
     }
@@ -205,8 +211,13 @@ export class NamespaceSession implements SessionOwner {
   }
 
   /** Counted for us, wanted by nobody. One that is being revoked may be our own, lost by now, and ends by itself (rule C9). */
-  #orphaned(key: string, isRevoking: boolean): void {
-    if (!isRevoking) this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
+  #orphaned(token: Token, key: string, isRevoking: boolean): void {
+    if (isRevoking) return;
+    this.#releasing.set(token, []);
+    this.#acquires.cancelUntilConfirmed(key, {
+      isFirst: true,
+      onConfirmed: () => this.#confirmRelease(token),
+    });
   }
 
   granted(key: string, token: Token): void {
@@ -295,18 +306,28 @@ export class NamespaceSession implements SessionOwner {
     });
   }
 
-  #sendRelease(grant: Grant, onConfirmed: () => void): void {
-    const { name, token } = grant;
+  #sendRelease({ name, token }: Grant): void {
     const acks = this.#acquires.takeAcks();
-    const confirmed = (): void => {
-      this.#releasing.delete(token);
-      onConfirmed();
-    };
     this.#session.request(
       (session, attach) => ({ type: 'release', session, attach, name, token, key: '', acks }),
-      confirmed,
+      () => this.#confirmRelease(token),
       { isPersistent: true },
     );
+  }
+
+  #released(token: Token): Promise<void> {
+    const message = 'not confirmed yet; the release goes on by itself, and the lock is no longer yours';
+    return this.#within(RELEASE_MS_MAX, message, (done) => {
+      const waiting = this.#releasing.get(token);
+      if (waiting === undefined) done();
+      else waiting.push(done);
+    });
+  }
+
+  #confirmRelease(token: Token): void {
+    const waiting = this.#releasing.get(token) ?? [];
+    this.#releasing.delete(token);
+    for (const done of waiting) done();
   }
 
   #drop(grant: Grant | undefined, how: DropCause): void {

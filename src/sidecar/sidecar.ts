@@ -146,7 +146,11 @@ export class Sidecar implements SidecarService {
 
   async release(fullName: string, { sessionId, token }: GrantReference): Promise<Released> {
     const { target, rest } = this.#resolve(fullName);
-    if (target.ended.wasReleased({ name: rest, token, envelope: sessionId })) return { already: true };
+    if (target.ended.wasReleased({ name: rest, token, envelope: sessionId })) {
+      // The first one may still be on its way, and after a restart it may have been cut off.
+      await this.#envelopes.find(sessionId)?.namespaces.get(target.alias)?.whenReleased(token);
+      return { already: true };
+    }
     const envelope = await this.#touchedFor(target, rest, { sessionId, token });
     const released = envelope.namespaces.get(target.alias)?.release(rest, token) ?? null;
     if (released === null) return refuseGrant(target, rest, token);
