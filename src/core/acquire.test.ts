@@ -150,10 +150,10 @@ describe('requests that are not in order', () => {
     ['a semaphore', 'mode', { mode: 'semaphore' }],
     ['two permits', 'mode', { permits: 2 }],
     ['re-entrancy', 'reentrant', { reentrant: true }],
-    ['a negative wait', 'waitMs', { waitMs: -1 }],
-    ['a wait over a day', 'waitMs', { waitMs: WAIT_MS_MAX + 1 }],
-    ['a broken wait', 'waitMs', { waitMs: 0.5 }],
-    ['no number as a wait', 'waitMs', { waitMs: Number.NaN }],
+    ['a negative wait', 'wait_ms', { waitMs: -1 }],
+    ['a wait over a day', 'wait_ms', { waitMs: WAIT_MS_MAX + 1 }],
+    ['a broken wait', 'wait_ms', { waitMs: 0.5 }],
+    ['no number as a wait', 'wait_ms', { waitMs: Number.NaN }],
   ];
 
   it.each(malformed)('rule C4: %s is INVALID and leaves no trace', (_what, field, differs) => {

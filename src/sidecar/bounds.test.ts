@@ -148,6 +148,55 @@ describe('rule S11: new calls during an outage', () => {
   });
 });
 
+describe('a long outage', () => {
+  test('in which an application tries again and again leaves nothing piled up', async () => {
+    const pod = await Pod.start();
+    const { sessionId } = await pod.holding('a');
+    pod.jobs.log.isOut = true;
+    for (let i = 0; i < 200; i++) {
+      const tries = [pod.acquiring('b'), pod.acquiring('c', { ttlMs: TTL_MS, waitMs: 1_000 })];
+      await pod.runtime.pass(3_000);
+      expect(tries.map(({ outcome }) => outcome.value)).toEqual(['UNAVAILABLE', 'UNAVAILABLE']);
+    }
+    expect((await pod.refusal(pod.sidecar.keepaliveSession(sessionId))).code).toBe('SESSION_EXPIRED');
+    expect(pod.store.size).toBe(0);
+    const opens = pod.jobs.line.requests('open').length;
+    // One for each try: what was given up is not asked for again over the next stream.
+    expect(opens).toBeLessThanOrEqual(2 * 200 + 1);
+    pod.jobs.log.isOut = false;
+    await pod.runtime.pass(2_000);
+    expect(pod.jobs.line.requests('open').length - opens).toBeLessThanOrEqual(2);
+    // Sessions that were opened for tries long given up go by themselves.
+    expect(pod.jobs.replica.status().held).toBe(0);
+    expect(pod.jobs.replica.status().sessions).toBeLessThan(20);
+    await pod.runtime.pass(2 * TTL_MS);
+    expect(pod.jobs.replica.status().sessions).toBe(0);
+  });
+});
+
+describe('rule A4: the sidecar cannot write its state', () => {
+  test('nothing is told as granted; the group and other sessions notice nothing, and nothing stays held', async () => {
+    const pod = await Pod.start();
+    const holder = await pod.holding('a');
+    const sessionId = await pod.open();
+    pod.keepAlive(sessionId);
+    await pod.acquire('b', { sessionId });
+    const { put } = pod.store;
+    let isFull = true;
+    pod.store.put = (record) => {
+      if (isFull && record.type === 'grant') throw new Error('ENOSPC');
+      put.call(pod.store, record);
+    };
+    expect((await pod.refusal(pod.acquiring('c', { sessionId }).granted)).code).toBe('UNAVAILABLE');
+    expect(pod.jobs.stopped).toEqual([]);
+    isFull = false;
+    await pod.runtime.pass(TTL_MS);
+    expect(pod.held('a', holder.token).held).toBe(true);
+    expect(await pod.jobs.tokenOf('c')).toBeNull();
+    expect((await pod.acquire('c', { sessionId })).token).toBeGreaterThan(0);
+  });
+});
+
 /** What a quiet pod and its group are left with. */
 async function leftOvers(pod: Pod) {
   await pod.runtime.pass(2 * TTL_MS);
