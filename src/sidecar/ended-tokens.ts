@@ -13,6 +13,8 @@ export interface EndedGrant {
   /** The application's session. */
   readonly envelope: string;
   readonly how: 'released' | 'lost';
+  /** It was all that its session was for, so the session ended with it. */
+  readonly wasWholeSession: boolean;
 }
 
 export class EndedTokens {
@@ -29,10 +31,10 @@ export class EndedTokens {
     }
   }
 
-  /** Whether this session has released this grant before. */
-  wasReleased({ name, token, envelope }: Omit<EndedGrant, 'how'>): boolean {
+  /** How this session's grant ended, if it is remembered. */
+  find({ name, token, envelope }: Pick<EndedGrant, 'name' | 'token' | 'envelope'>): EndedGrant | undefined {
     const grant = this.#grants.get(token);
-    return grant?.how === 'released' && grant.name === name && grant.envelope === envelope;
+    return grant?.name === name && grant.envelope === envelope ? grant : undefined;
   }
 
   /** True the first time it is asked for a lost grant: it is worked on after its end. */

@@ -102,7 +102,8 @@ export class Envelopes {
     const records = this.#store.load();
     for (const record of records) if (record.type === 'envelope') this.#add(record);
     for (const record of records)
-      if (record.type === 'settled') this.#targets.get(record.alias)?.ended.add(record);
+      if (record.type === 'settled')
+        this.#targets.get(record.alias)?.ended.add({ ...record, wasWholeSession: false });
     const grants = Map.groupBy(records.filter(isGrant), ({ envelope, alias }) => `${envelope} ${alias}`);
     for (const record of records) {
       if (record.type !== 'session') continue;

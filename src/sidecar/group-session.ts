@@ -205,8 +205,11 @@ export class GroupSession implements AttachableSession {
   connected(): void {
     this.#retry?.cancel();
     this.#connectedAtMs = this.#client.runtime.clock.monotonicMs();
-    if (this.#phase === 'opening') this.#open();
-    else if (this.#phase === 'attaching') this.#attachAgain();
+    if (this.#phase === 'attaching') this.#attachAgain();
+    else if (this.#phase !== 'opening') return;
+    else if (!this.#isClosing) this.#open();
+    // Given up before the group said its number: if it was opened all the same, it holds nothing and is over in one TTL.
+    else confirm(this.#end());
   }
 
   disconnected(): void {

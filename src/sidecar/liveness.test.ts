@@ -206,6 +206,10 @@ describe('the end of a session', () => {
     expect(lines.map(({ event }) => event)).toEqual(['sessionLost']);
     expect(pod.counts).toMatchObject({ lost: 0, expiredWhileWorking: 0 });
     expect((await pod.refusal(pod.sidecar.closeSession(sessionId))).code).toBe('SESSION_EXPIRED');
+    // Nobody released this grant by itself, so a release of it is no repeat.
+    expect((await pod.refusal(pod.sidecar.release('jobs/a', { sessionId, token }))).code).toBe(
+      'SESSION_EXPIRED',
+    );
   });
 
   test('waiting calls of it end with SESSION_EXPIRED, and leave the queue', async () => {

@@ -37,7 +37,7 @@ export function listenTo(context: ListenerContext, session: () => NamespaceSessi
 
 /** What must be on disk before anything is answered (rule A4). */
 function kept({ envelope, alias, secret, ttlMs, store, ended, isOver }: ListenerContext) {
-  const { id } = envelope.options;
+  const { id, isSingle: wasWholeSession } = envelope.options;
   const record = (grant: Grant) => {
     const { name, mode, permits, owner, reentrant, token, key, request = null } = grant;
     return { envelope: id, alias, name, mode, permits, owner, reentrant, token, key, request };
@@ -50,10 +50,12 @@ function kept({ envelope, alias, secret, ttlMs, store, ended, isOver }: Listener
     granted: (grant) => store.put({ type: 'grant', ...record(grant) }),
     dropped: (grant, how) => {
       const { request, ...rest } = record(grant);
-      // First the memory of it, then the grant itself: a restart in between must not forget the request.
-      if (request !== null && how !== 'unwanted') store.put({ type: 'settled', how, ...rest, request });
+      if (how === 'released' || how === 'lost') {
+        // First the memory of it, then the grant itself: a restart in between must not forget the request.
+        if (request !== null) store.put({ type: 'settled', how, ...rest, request });
+        ended.add({ name: grant.name, token: grant.token, envelope: id, how, wasWholeSession });
+      }
       store.remove({ type: 'grant', ...rest });
-      if (how !== 'unwanted') ended.add({ name: grant.name, token: grant.token, envelope: id, how });
     },
     forgotten: (request) => store.remove({ type: 'settled', envelope: id, alias, request }),
   } satisfies Partial<NamespaceListener>;

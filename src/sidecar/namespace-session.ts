@@ -19,7 +19,7 @@ export interface Grant extends AttemptBody {
 }
 
 /** Why a grant is not held any more: given up, taken away, or its callers were gone before they heard of it. */
-export type DropCause = 'released' | 'lost' | 'unwanted';
+export type DropCause = 'released' | 'lost' | 'unwanted' | 'closed';
 
 /** What the application's session wants to know. Names are below the alias. */
 export interface NamespaceListener {
@@ -164,7 +164,7 @@ export class NamespaceSession implements SessionOwner {
 
   /** Ends everything here; resolves when the group has confirmed it. */
   close(clean: boolean, reason: string): Promise<void> {
-    this.#endAll(reason, clean ? 'released' : 'lost');
+    this.#endAll(reason, clean ? 'closed' : 'lost');
     return this.#session.close(clean);
   }
 
@@ -341,7 +341,7 @@ export class NamespaceSession implements SessionOwner {
     this.#listener.lost(grant, reason);
   }
 
-  #endAll(reason: string, how: 'released' | 'lost'): void {
+  #endAll(reason: string, how: 'closed' | 'lost'): void {
     for (const grant of [...this.#grants.values()]) {
       if (how === 'lost') this.#lose(grant, reason);
       else this.#drop(grant, how);

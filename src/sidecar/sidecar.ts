@@ -146,9 +146,11 @@ export class Sidecar implements SidecarService {
 
   async release(fullName: string, { sessionId, token }: GrantReference): Promise<Released> {
     const { target, rest } = this.#resolve(fullName);
-    if (target.ended.wasReleased({ name: rest, token, envelope: sessionId })) {
+    const session = this.#envelopes.find(sessionId);
+    const ended = target.ended.find({ name: rest, token, envelope: sessionId });
+    if (ended?.how === 'released' && (session !== undefined || ended.wasWholeSession)) {
       // The first one may still be on its way, and after a restart it may have been cut off.
-      await this.#envelopes.find(sessionId)?.namespaces.get(target.alias)?.whenReleased(token);
+      await session?.namespaces.get(target.alias)?.whenReleased(token);
       return { already: true };
     }
     const envelope = await this.#touchedFor(target, rest, { sessionId, token });

@@ -1,8 +1,7 @@
 /** Groups H and I of the public lock bugs on a real process: names of every kind over a restart, and what many names leave. */
-import { afterEach, expect, test } from 'vitest';
-import { DevProcess } from '../support/dev/dev-process.ts';
-import { eventually, LockApi } from '../support/dev/lock-api.ts';
-import { Workspace } from '../support/dev/workspace.ts';
+import { test } from 'vitest';
+import { eventually } from '../support/dev/lock-api.ts';
+import { OwnDev } from '../support/dev/own-dev.ts';
 import { Random } from '../support/random.ts';
 
 const NAME_BYTES_MAX = 512;
@@ -55,27 +54,6 @@ const NAMES: readonly string[] = [
   '🔒'.repeat(NAME_BYTES_MAX / 4),
 ];
 
-const workspaces: Workspace[] = [];
-const processes: DevProcess[] = [];
-
-async function start(workspace: Workspace): Promise<DevProcess> {
-  const dev = await DevProcess.start({ manifests: [workspace.manifests], data: workspace.data });
-  processes.push(dev);
-  return dev;
-}
-
-function newWorkspace(...names: readonly string[]): Workspace {
-  const workspace = new Workspace();
-  workspaces.push(workspace);
-  workspace.write(...names.map((name) => ({ name })));
-  return workspace;
-}
-
-afterEach(async () => {
-  for (const dev of processes.splice(0)) if (!dev.hasExited) await dev.kill();
-  for (const workspace of workspaces.splice(0)) workspace.remove();
-});
-
 /** Any texts, of any planes, at every length. */
 function randomNames(count: number): string[] {
   const random = new Random(20_260_101);
@@ -90,14 +68,15 @@ function randomNames(count: number): string[] {
   });
 }
 
-test('cases H02, H04, H05, H07, H10, H12, H14: every name is a lock of its own, also after kill -9', {
+test.concurrent('cases H02, H04, H05, H07, H10, H12, H14: every name is a lock of its own, also after kill -9', {
   timeout: TIMEOUT_MS,
-}, async () => {
+}, async ({ expect, onTestFinished }) => {
+  const own = new OwnDev({ onTestFinished });
   const names = [...NAMES, ...randomNames(100)];
   expect(new Set(names).size).toBe(names.length);
-  const workspace = newWorkspace('names');
-  const first = await start(workspace);
-  let api = new LockApi(first.port, 'names');
+  const workspace = own.workspace({ name: 'names' });
+  const first = await own.start(workspace);
+  let api = own.api(first, 'names');
   const session = await api.open({ ttl_s: 60 });
   const held = await Promise.all(
     names.map((name) =>
@@ -105,11 +84,10 @@ test('cases H02, H04, H05, H07, H10, H12, H14: every name is a lock of its own, 
     ),
   );
   expect(new Set(held.map(({ token }) => token)).size).toBe(names.length);
-  api.end();
   await first.kill();
 
-  const second = await start(workspace);
-  api = new LockApi(second.port, 'names');
+  const second = await own.start(workspace);
+  api = own.api(second, 'names');
   const listed = new Set(await api.names());
   await api.keepalive(session);
   for (const grant of held) {
@@ -122,14 +100,17 @@ test('cases H02, H04, H05, H07, H10, H12, H14: every name is a lock of its own, 
     expect(await api.tokenOf(name), name).toBeNull();
   }
   expect(await api.names()).toEqual([]);
-  api.end();
   await second.stop();
   expect(first.stderr + second.stderr).toBe('');
 });
 
-test('cases H07, H09: at the limit in bytes it works and is shown whole; one more is refused before queueing', async () => {
-  const dev = await start(newWorkspace('limits'));
-  const api = new LockApi(dev.port, 'limits');
+test.concurrent('cases H07, H09: at the limit in bytes it works and is shown whole; one more is refused before queueing', async ({
+  expect,
+  onTestFinished,
+}) => {
+  const own = new OwnDev({ onTestFinished });
+  const dev = await own.start(own.workspace({ name: 'limits' }));
+  const api = own.api(dev, 'limits');
   const session = await api.open();
   for (const char of ['x', 'é', '日', '🔒']) {
     const size = Buffer.byteLength(char);
@@ -148,15 +129,15 @@ test('cases H07, H09: at the limit in bytes it works and is shown whole; one mor
     expect((await api.get(name)).waiters).toBe(0);
     await api.release(grant);
   }
-  api.end();
   expect(await dev.stop()).toEqual({ code: 0, signal: null });
 });
 
-test('cases I01, I02, I04: thousands of names over HTTP, taken, waited for, looked at and given back, leave nothing', {
+test.concurrent('cases I01, I02, I04: thousands of names over HTTP, taken, waited for, looked at and given back, leave nothing', {
   timeout: TIMEOUT_MS,
-}, async () => {
-  const dev = await start(newWorkspace('many'));
-  const api = new LockApi(dev.port, 'many');
+}, async ({ expect, onTestFinished }) => {
+  const own = new OwnDev({ onTestFinished });
+  const dev = await own.start(own.workspace({ name: 'many' }));
+  const api = own.api(dev, 'many');
   const sessions = await Promise.all(Array.from({ length: 10 }, () => api.open({ ttl_s: 60 })));
   const use = async (i: number): Promise<void> => {
     const session_id = sessions[i % sessions.length] as string;
@@ -193,7 +174,6 @@ test('cases I01, I02, I04: thousands of names over HTTP, taken, waited for, look
   }
   await Promise.all(sessions.map((session) => api.close(session)));
   await eventually(async () => (await api.namespaceMetric('sessions')) === 0);
-  api.end();
   expect(await dev.stop()).toEqual({ code: 0, signal: null });
   expect(dev.stderr).toBe('');
 });

@@ -2,10 +2,10 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { afterEach, describe, expect, test } from 'vitest';
-import { DevProcess } from '../support/dev/dev-process.ts';
-import { eventually, LockApi } from '../support/dev/lock-api.ts';
-import { type NamespaceSpec, Workspace } from '../support/dev/workspace.ts';
+import { describe, test } from 'vitest';
+import type { DevProcess } from '../support/dev/dev-process.ts';
+import { eventually } from '../support/dev/lock-api.ts';
+import { OwnDev } from '../support/dev/own-dev.ts';
 
 const TTL_MS = 5_000;
 const RELOADED_MS_MAX = 10_000;
@@ -13,41 +13,6 @@ const EXIT_USAGE = 125;
 const EXIT_UNAVAILABLE = 123;
 const TIMEOUT_MS = 60_000;
 const shell = promisify(execFile);
-
-const workspaces: Workspace[] = [];
-const processes: DevProcess[] = [];
-const apis: LockApi[] = [];
-
-afterEach(async () => {
-  for (const api of apis.splice(0)) api.end();
-  await Promise.all(processes.splice(0).map((dev) => (dev.hasExited ? undefined : dev.kill())));
-  for (const workspace of workspaces.splice(0)) workspace.remove();
-});
-
-function newWorkspace(...specs: readonly NamespaceSpec[]): Workspace {
-  const workspace = new Workspace();
-  workspaces.push(workspace);
-  workspace.write(...specs);
-  return workspace;
-}
-
-function spawn({ manifests, data }: Workspace, port = 0): DevProcess {
-  const dev = DevProcess.spawn({ manifests: [manifests], data, port });
-  processes.push(dev);
-  return dev;
-}
-
-async function start(workspace: Workspace): Promise<DevProcess> {
-  const dev = spawn(workspace);
-  await dev.serving();
-  return dev;
-}
-
-function apiOf({ port }: DevProcess, alias: string): LockApi {
-  const api = new LockApi(port, alias);
-  apis.push(api);
-  return api;
-}
 
 /** Waits for the report of the next reload after `action`. */
 async function reloaded(dev: DevProcess, action: () => void): Promise<string> {
@@ -57,13 +22,14 @@ async function reloaded(dev: DevProcess, action: () => void): Promise<string> {
   return dev.stdout.slice(before).trim();
 }
 
-describe('manifests that change under a running dev', () => {
+describe.concurrent('manifests that change under a running dev', () => {
   test('a new namespace is served, changed limits bind new grants only, a removed one takes its grants along', {
     timeout: TIMEOUT_MS,
-  }, async () => {
-    const workspace = newWorkspace({ name: 'stays' }, { name: 'goes' });
-    const dev = await start(workspace);
-    const [stays, goes, comes] = [apiOf(dev, 'stays'), apiOf(dev, 'goes'), apiOf(dev, 'comes')];
+  }, async ({ expect, onTestFinished }) => {
+    const own = new OwnDev({ onTestFinished });
+    const workspace = own.workspace({ name: 'stays' }, { name: 'goes' });
+    const dev = await own.start(workspace);
+    const [stays, goes, comes] = [own.api(dev, 'stays'), own.api(dev, 'goes'), own.api(dev, 'comes')];
     const session = await stays.open();
     const keeping = stays.keepAlive(session);
     const [first, second] = [
@@ -115,10 +81,11 @@ describe('manifests that change under a running dev', () => {
 
   test('an invalid change keeps what was in force, and says where and what is wrong', {
     timeout: TIMEOUT_MS,
-  }, async () => {
-    const workspace = newWorkspace({ name: 'kept' });
-    const dev = await start(workspace);
-    const api = apiOf(dev, 'kept');
+  }, async ({ expect, onTestFinished }) => {
+    const own = new OwnDev({ onTestFinished });
+    const workspace = own.workspace({ name: 'kept' });
+    const dev = await own.start(workspace);
+    const api = own.api(dev, 'kept');
     const session = await api.open();
     const keeping = api.keepAlive(session);
     const held = await api.lock('x', { session_id: session });
@@ -154,13 +121,17 @@ describe('manifests that change under a running dev', () => {
   });
 });
 
-describe('starting and stopping', () => {
-  test('manifests that are not valid: all that is wrong at once, and nothing is served', async () => {
-    const workspace = newWorkspace(
+describe.concurrent('starting and stopping', () => {
+  test('manifests that are not valid: all that is wrong at once, and nothing is served', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const own = new OwnDev({ onTestFinished });
+    const workspace = own.workspace(
       { name: 'a', lease: { ttl: '1s' } },
       { name: 'b', queue: { maxWait: '2d' } },
     );
-    const dev = spawn(workspace);
+    const dev = own.spawn(workspace);
     expect((await dev.exited).code).toBe(EXIT_USAGE);
     expect(dev.stderr).toMatch(/a\.yaml:[0-9]+:[0-9]+ spec\.lease\.ttl/);
     expect(dev.stderr).toMatch(/b\.yaml:[0-9]+:[0-9]+ spec\.queue\.maxWait/);
@@ -168,12 +139,16 @@ describe('starting and stopping', () => {
     expect(dev.stdout).toBe('');
   });
 
-  test('a second dev on the same data is refused and names the first; the first goes on', async () => {
-    const workspace = newWorkspace({ name: 'mine' });
-    const first = await start(workspace);
-    const api = apiOf(first, 'mine');
+  test('a second dev on the same data is refused and names the first; the first goes on', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const own = new OwnDev({ onTestFinished });
+    const workspace = own.workspace({ name: 'mine' });
+    const first = await own.start(workspace);
+    const api = own.api(first, 'mine');
     const held = await api.lock('x', { session_id: await api.open() });
-    const second = spawn(workspace);
+    const second = own.spawn(workspace);
     expect((await second.exited).code).toBe(EXIT_UNAVAILABLE);
     expect(second.stderr).toContain(`process ${first.pid}`);
     expect(second.stderr).toContain(workspace.data);
@@ -182,23 +157,31 @@ describe('starting and stopping', () => {
     expect(await first.stop()).toEqual({ code: 0, signal: null });
   });
 
-  test('a port that is taken: which, and what to do; nothing stays behind', async () => {
-    const first = await start(newWorkspace({ name: 'first' }));
-    const workspace = newWorkspace({ name: 'second' });
-    const second = spawn(workspace, first.port);
+  test('a port that is taken: which, and what to do; nothing stays behind', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const own = new OwnDev({ onTestFinished });
+    const first = await own.start(own.workspace({ name: 'first' }));
+    const workspace = own.workspace({ name: 'second' });
+    const second = own.spawn(workspace, first.port);
     expect((await second.exited).code).toBe(EXIT_UNAVAILABLE);
     expect(second.stderr).toContain(String(first.port));
     expect(second.stderr).toContain('--port');
     expect(second.stderr).not.toMatch(/^\s+at /m);
     // Its data is free again.
-    const third = await start(workspace);
+    const third = await own.start(workspace);
     expect(await third.stop()).toEqual({ code: 0, signal: null });
   });
 
-  test('SIGTERM leaves sessions and grants to the next start, waiters are told to come again', async () => {
-    const workspace = newWorkspace({ name: 'left' });
-    const first = await start(workspace);
-    const api = apiOf(first, 'left');
+  test('SIGTERM leaves sessions and grants to the next start, waiters are told to come again', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const own = new OwnDev({ onTestFinished });
+    const workspace = own.workspace({ name: 'left' });
+    const first = await own.start(workspace);
+    const api = own.api(first, 'left');
     const [calling, streaming] = [
       await api.open(),
       await api.open({ keepalive: 'stream', max_hold_ms: 3_600_000 }),
@@ -219,9 +202,9 @@ describe('starting and stopping', () => {
     if (told !== null) expect(told.body.code).toBe('UNAVAILABLE');
     expect(first.stderr).toBe('');
 
-    const second = await start(workspace);
+    const second = await own.start(workspace);
     expect(await second.startMessage()).toContain('2 held');
-    const next = apiOf(second, 'left');
+    const next = own.api(second, 'left');
     const reopened = await next.stream(streaming);
     for (const grant of held) {
       expect((await next.renew(grant)).body).toMatchObject({ token: grant.token });
@@ -234,12 +217,16 @@ describe('starting and stopping', () => {
     expect(await second.stop()).toEqual({ code: 0, signal: null });
   });
 
-  test('the start message names the address, every namespace, and three commands that work as they stand', async () => {
-    const workspace = newWorkspace(
+  test('the start message names the address, every namespace, and three commands that work as they stand', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const own = new OwnDev({ onTestFinished });
+    const workspace = own.workspace(
       { name: 'payouts', namespace: 'payments' },
       { name: 'jobs', namespace: 'batch' },
     );
-    const dev = await start(workspace);
+    const dev = await own.start(workspace);
     const message = await dev.startMessage();
     expect(message).toContain(`http://127.0.0.1:${dev.port}`);
     expect(message).toContain('payouts   (LockNamespace payments/payouts:');

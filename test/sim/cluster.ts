@@ -19,11 +19,13 @@ import type { Plan } from './plan.ts';
 import { Machine } from './world/machine.ts';
 import { Link } from './world/network.ts';
 import { type Life, VirtualProcess } from './world/process.ts';
-import type { World } from './world/world.ts';
+import { US_PER_MS, type World } from './world/world.ts';
 
 /** Processes that may serve a group: one, and one that may take over from it. */
 const SERVERS_PER_GROUP = 2;
 const LOOK_EVERY_MS = 1_000;
+/** That sessions ask for, in applications and configurations. */
+const LONGEST_TTL_MS = 20_000;
 /** A leader spares sessions for so long after a stall: TTL/3 of the longest (rule S6). */
 const SPARED_MS = 20_000;
 const NEW_YEAR_2026_MS = 1_767_225_600_000;
@@ -144,6 +146,7 @@ export class Cluster {
       lineage: store.lineage,
       findings,
       fastestRate: 1 + plan.rateSpread,
+      isFirstStall: () => faultsSeen.clearBeforeUs(`server ${alias}`) > LONGEST_TTL_MS * 1.02 * US_PER_MS,
       onGranted: (before) => this.#askHolders(alias, before),
     });
     store.judge = judge;

@@ -113,20 +113,30 @@ function makeFaults(random: Random, isOneProcess: boolean): ReadonlyMap<FaultKin
   for (const kind of FAULT_KINDS) {
     if (random.chance(FAULT_SHARE)) faults.set(kind, random.pick([8_000, 30_000, 120_000, 400_000]));
   }
+  return sensible(faults, isOneProcess);
+}
+
+/** What a sidecar and a server of their own can suffer, and one process cannot. */
+const NEED_PROCESSES_APART: readonly FaultKind[] = [
+  'serverUsurped',
+  'linkCut',
+  'linkCutSilently',
+  'linkStall',
+  'sidecarCrash',
+  'sidecarPause',
+];
+
+function sensible(faults: Map<FaultKind, number>, isOneProcess: boolean): ReadonlyMap<FaultKind, number> {
   // A machine that sleeps while its wall clock is set looks as if it had not slept: nobody can tell (rule A2).
   if (faults.has('machineSleep')) faults.delete('wallStep');
-  if (isOneProcess) {
-    const apart: readonly FaultKind[] = [
-      'serverUsurped',
-      'linkCut',
-      'linkCutSilently',
-      'linkStall',
-      'sidecarCrash',
-      'sidecarPause',
-    ];
-    for (const kind of apart) faults.delete(kind);
-  }
+  if (isOneProcess) for (const kind of NEED_PROCESSES_APART) faults.delete(kind);
   return faults;
+}
+
+/** The same plan with these faults as well, as far as they make sense in it. */
+export function withFaults(plan: Plan, kinds: readonly FaultKind[], everyMs: number): Plan {
+  const faults = new Map([...plan.faults, ...kinds.map((kind) => [kind, everyMs] as const)]);
+  return { ...plan, faults: sensible(faults, plan.isOneProcess) };
 }
 
 function makeHabits(random: Random): Habits {

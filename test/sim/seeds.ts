@@ -4,7 +4,7 @@ import { type RunReport, simulate } from './simulation.ts';
 /** Lines shown before a finding. */
 const LINES_BEFORE = 120;
 
-export function commandFor(seed: number, hours: number): string {
+function commandFor(seed: number, hours: number): string {
   return `npm run sim -- --seed ${seed} --hours ${hours}`;
 }
 
@@ -63,7 +63,7 @@ function cpuMs(): number {
   return (user + system) / 1_000;
 }
 
-export function summary(reports: readonly RunReport[], tookMs: number): string {
+function summary(reports: readonly RunReport[], tookMs: number): string {
   const sum = (count: (report: RunReport) => number): number =>
     reports.reduce((all, report) => all + count(report), 0);
   const hours = sum(({ virtualMs }) => virtualMs) / 3_600_000;

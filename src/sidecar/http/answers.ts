@@ -136,6 +136,10 @@ export const errorAnswer = z.looseObject({
 export const notAcquiredAnswer = errorAnswer.extend({
   acquired: z.literal(false),
   holder: holder.nullable().exactOptional().meta({ description: 'Who holds the lock, where that is known.' }),
-  queue_position: z.number().int().exactOptional().meta({ description: 'The place it would have had in the queue.' }),
+  queue_position: z
+    .number()
+    .int()
+    .exactOptional()
+    .meta({ description: 'The place it would have had in the queue.' }),
   lock_delay_ms: z.number().int().exactOptional(),
 });

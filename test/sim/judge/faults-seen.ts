@@ -7,6 +7,8 @@ import type { World } from '../world/world.ts';
 interface Hindrance {
   open: number;
   sinceUs: number;
+  /** End of the one before. */
+  beforeUs: number;
   /** End of the last one. */
   clearSinceUs: number;
 }
@@ -22,8 +24,11 @@ export class FaultsSeen {
   }
 
   begin(part: string): void {
-    const known = this.#parts.get(part) ?? { open: 0, sinceUs: 0, clearSinceUs: -1 };
-    if (known.open++ === 0) known.sinceUs = this.#world.nowUs;
+    const known = this.#parts.get(part) ?? { open: 0, sinceUs: 0, beforeUs: -1, clearSinceUs: -1 };
+    if (known.open++ === 0) {
+      known.sinceUs = this.#world.nowUs;
+      known.beforeUs = known.clearSinceUs;
+    }
     this.#parts.set(part, known);
   }
 
@@ -41,6 +46,12 @@ export class FaultsSeen {
     const known = this.#parts.get(part) as Hindrance;
     known.sinceUs = Math.min(known.sinceUs, fromUs);
     this.end(part);
+  }
+
+  /** How long the part had been clear when it was hindered last, µs. */
+  clearBeforeUs(part: string): number {
+    const known = this.#parts.get(part);
+    return known === undefined ? Number.POSITIVE_INFINITY : known.sinceUs - known.beforeUs;
   }
 
   /** Whether nothing has hindered any of these parts since then. */

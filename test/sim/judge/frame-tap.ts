@@ -18,9 +18,10 @@ interface Sent {
 /** One stream as both ends see it. */
 interface Stream {
   readonly requests: Map<number, Sent>;
-  /** Keepalives by number: when sent, and the last entry its leader had built when they arrived. */
   readonly keepalivesSentUs: Map<number, number>;
-  readonly arrivedBehind: Map<number, number>;
+  /** The last entry its leader had built when this arrived: requests by id, keepalives by number. */
+  readonly requestsBehind: Map<number, number>;
+  readonly keepalivesBehind: Map<number, number>;
 }
 
 export interface FrameTapOptions {
@@ -57,27 +58,34 @@ export class FrameTap implements FrameWatch {
     }
   }
 
-  serverReceived(number: number, { keepalive }: ClientFrame, server: Life): void {
-    if (keepalive === undefined) return;
+  serverReached(_number: number, { keepalive }: ClientFrame): void {
+    for (const { session, attach } of keepalive?.sessions ?? []) this.#options.judge.knocked(session, attach);
+  }
+
+  serverReceived(number: number, { requests, keepalive }: ClientFrame, server: Life): void {
     const { judge } = this.#options;
-    this.#stream(number).arrivedBehind.set(keepalive.number, judge.builtBy(server));
+    const stream = this.#stream(number);
+    const behind = judge.builtBy(server);
+    for (const { id } of requests) stream.requestsBehind.set(id, behind);
+    if (keepalive === undefined) return;
+    stream.keepalivesBehind.set(keepalive.number, behind);
     for (const { session, attach } of keepalive.sessions) judge.heard(session, attach);
   }
 
-  serverSent(number: number, { keepalive, position }: ServerFrame): void {
-    if (keepalive === undefined) return;
+  /** Rule S1: whatever needs the state is said after a commit that was first sent after the question arrived. */
+  serverSent(number: number, { answers, keepalive, position }: ServerFrame): void {
     const stream = this.#streams.get(number);
     // Its client has left; nobody hears this.
     if (stream === undefined) return;
-    const behind = stream.arrivedBehind.get(keepalive.number);
-    stream.arrivedBehind.delete(keepalive.number);
-    const { findings } = this.#options;
-    if (behind === undefined) {
-      findings.add('rule S2', `keepalive ${keepalive.number} was answered without having arrived`);
-    } else if (position.index <= behind) {
-      const message = `keepalive ${keepalive.number} arrived after entry ${behind} was sent to the log and was acknowledged with entry ${position.index}`;
-      findings.add('rule S1', message);
+    for (const { id, body } of answers) {
+      const behind = stream.requestsBehind.get(id);
+      stream.requestsBehind.delete(id);
+      if (body.type !== 'rejected') this.#checkCertain(`request ${id}`, behind, position.index);
     }
+    if (keepalive === undefined) return;
+    const behind = stream.keepalivesBehind.get(keepalive.number);
+    stream.keepalivesBehind.delete(keepalive.number);
+    this.#checkCertain(`keepalive ${keepalive.number}`, behind, position.index);
   }
 
   clientReceived(number: number, frame: ServerFrame): void {
@@ -118,10 +126,26 @@ export class FrameTap implements FrameWatch {
     }
   }
 
+  #checkCertain(what: string, behind: number | undefined, index: number): void {
+    const { findings, judge } = this.#options;
+    if (behind === undefined) findings.add('rule S2', `${what} was answered without having arrived`);
+    else if (index <= behind) {
+      const message = `${what} arrived after entry ${behind} was sent to the log and was answered with entry ${index}`;
+      findings.add('rule S1', message);
+    } else if (index > judge.entries) {
+      findings.add('rule S1', `${what} was answered with entry ${index}, the log ends at ${judge.entries}`);
+    }
+  }
+
   #stream(number: number): Stream {
     let stream = this.#streams.get(number);
     if (stream === undefined) {
-      stream = { requests: new Map(), keepalivesSentUs: new Map(), arrivedBehind: new Map() };
+      stream = {
+        requests: new Map(),
+        keepalivesSentUs: new Map(),
+        requestsBehind: new Map(),
+        keepalivesBehind: new Map(),
+      };
       this.#streams.set(number, stream);
     }
     return stream;

@@ -31,6 +31,8 @@ export interface GroupJudgeOptions {
   readonly findings: Findings;
   /** Fastest of the group's clocks: a TTL may be over that much earlier in real time. */
   readonly fastestRate: number;
+  /** Whether the group was last hindered after at least one longest TTL without any hindrance. */
+  readonly isFirstStall: () => boolean;
   /** A name was granted; `before`: the grant before. Called when the entry is durable. */
   readonly onGranted: (before: GrantKnown | undefined, now: GrantKnown) => void;
 }
@@ -52,6 +54,8 @@ export class GroupJudge {
   readonly #eventHashes: string[] = [''];
   /** When each living session was last heard of at the leader, µs: for the bound of its end. */
   readonly heardAtUs = new Map<SessionId, number>();
+  /** When a sign of life of each session last reached a leader's socket, read or not. */
+  readonly #knockedAtUs = new Map<SessionId, number>();
   isModelLost = false;
   events = 0;
 
@@ -107,8 +111,11 @@ export class GroupJudge {
       if (command.type === 'attach' && applied.results[place]?.type === 'attached')
         this.#heard(command.session);
     }
-    for (const event of applied.events) this.#take(event);
     const builtAtMs = this.#builtAtMs.get(stored.hash) ?? this.#world.nowMs;
+    for (const event of applied.events) {
+      this.#checkDrained(event, builtAtMs);
+      this.#take(event);
+    }
     this.#builtAtMs.delete(stored.hash);
     this.#checker.entry({ lineage, epoch, index, at, wallMs, eventHash, events: applied.events }, builtAtMs);
     if (index % ENTRIES_BETWEEN_VERDICTS === 0) this.look();
@@ -154,6 +161,13 @@ export class GroupJudge {
     if (known?.attach === attach && known.ending === null) this.#heard(session);
   }
 
+  /** A sign of life has reached the leader's socket. */
+  knocked(session: SessionId, attach: number): void {
+    if (this.state.sessions.get(session)?.attach === attach) {
+      this.#knockedAtUs.set(session, this.#world.nowUs);
+    }
+  }
+
   ttlOf(session: SessionId): number | undefined {
     return this.#ttls.get(session);
   }
@@ -180,6 +194,16 @@ export class GroupJudge {
     this.heardAtUs.set(session, this.#world.nowUs);
   }
 
+  /** Rule S6: nobody is expired while its keepalive lies unread in a socket, once in a while at least. */
+  #checkDrained(event: LockEvent, builtAtMs: number): void {
+    if (event.type !== 'sessionEnding' || event.cause !== 'expired' || !this.#options.isFirstStall()) return;
+    const knockedUs = this.#knockedAtUs.get(event.session) ?? 0;
+    const heardUs = this.heardAtUs.get(event.session) ?? 0;
+    if (knockedUs <= heardUs || knockedUs / 1_000 > builtAtMs) return;
+    const message = `${this.alias}: session ${event.session} was expired at ${builtAtMs}, though its keepalive had lain unread since ${knockedUs / 1_000}`;
+    this.#options.findings.add('rule S6', message);
+  }
+
   #take(event: LockEvent): void {
     this.#world.trace?.(`${this.alias} event ${JSON.stringify(event)}`);
     switch (event.type) {
@@ -198,6 +222,7 @@ export class GroupJudge {
         return;
       case 'sessionEnding':
         this.heardAtUs.delete(event.session);
+        this.#knockedAtUs.delete(event.session);
         return;
       case 'tookOver':
         // A new leader counts a full TTL for everybody (rule S5).

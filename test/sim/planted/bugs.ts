@@ -3,7 +3,7 @@
  * shipped source while it is loaded (mutate.ts), in a process of its own. The shipped code has no switch for any of it.
  * When a change no longer applies because the code has moved on, the bug says so and wants a new place.
  */
-import type { FaultKind } from '../plan.ts';
+import type { FaultKind, Plan } from '../plan.ts';
 
 export interface PlantedBug {
   readonly name: string;
@@ -16,6 +16,8 @@ export interface PlantedBug {
   readonly to: string;
   /** Faults without which it cannot show; they are added to what a seed chooses. */
   readonly faults?: readonly FaultKind[];
+  /** What else a run must be like for it to show before long. */
+  readonly change?: (plan: Plan) => Plan;
 }
 
 export const PLANTED_BUGS: readonly PlantedBug[] = [
@@ -86,7 +88,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'an append of unknown outcome counts as committed',
     rule: 'L2',
     file: 'src/server/appender.ts',
-    from: 'if (!(error instanceof LogUnavailableError)) throw error;',
+    from: 'if (!(error instanceof LogUnavailableError) || this.#hasGivenUp) throw error;',
     to: "if (error instanceof LogUnavailableError) return 'committed';\n        throw error;",
     faults: ['logOutage'],
   },
@@ -107,6 +109,12 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     from: 'return Math.max(MARGIN_MS_MIN, ttlMs / 5);',
     to: 'return 0;',
     faults: ['linkCut', 'linkCutSilently', 'linkStall'],
+    change: (plan) => ({
+      ...plan,
+      rateSpread: 0.01,
+      config: { ...plan.config, lockDelayMs: 0 },
+      habits: { ...plan.habits, holdMs: 20_000, waitMs: [60_000], thinkMs: 1_000 },
+    }),
   },
   {
     name: 'held after a restart without asking the group',
@@ -148,13 +156,15 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     to: 'granted: () => undefined,',
   },
   {
-    name: 'a cancel is sent once and then forgotten',
+    name: 'what was under way is not sent again after a reconnect',
     rule: 'A5',
-    file: 'src/sidecar/acquires.ts',
-    from: `        isPersistent: true,
-        isFirst,`,
-    to: '        isFirst,',
-    faults: ['serverCrash', 'linkCut', 'linkCutSilently'],
+    file: 'src/sidecar/group-session.ts',
+    from: "if (this.#phase === 'live') this.#phase = 'attaching';",
+    to: `if (this.#phase === 'live') {
+      this.#phase = 'attaching';
+      this.#pending.clear();
+    }`,
+    faults: ['linkCut', 'serverCrash'],
   },
   {
     name: 'the last caller hangs up and nothing is cancelled',
@@ -162,22 +172,36 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     file: 'src/sidecar/acquires.ts',
     from: '    if (attempt.isWanted) return;\n',
     to: '    if (attempt.isWanted || attempt.request === undefined) return;\n',
+    change: (plan) => ({ ...plan, habits: { ...plan.habits, hangsUp: 0.3, waitMs: [60_000] } }),
+  },
+  {
+    name: 'a revoke that only a listing names does not count',
+    rule: 'C9',
+    file: 'src/sidecar/group-session.ts',
+    from: "for (const { token, revoking } of answer.grants) if (revoking) this.#owner.revoking(token, 'break');",
+    to: '',
+    faults: ['breakLock', 'linkCut', 'linkStall'],
+    change: (plan) => ({
+      ...plan,
+      config: { ...plan.config, lockDelayMs: 0 },
+      habits: { ...plan.habits, holdMs: 60_000, waitMs: [60_000] },
+    }),
+  },
+  {
+    name: 'a wait is limited only while it is known to be one',
+    rule: 'case B07',
+    file: 'src/sidecar/acquires.ts',
+    from: '      attempt.keep(timers.after(Math.max(waitMs + WAIT_GRACE_MS, answerMs), tooLong));\n',
+    to: '',
+    faults: ['logSlow', 'serverCrash'],
   },
   {
     name: 'a cancelled acquire is sent again',
     rule: 'A5',
     file: 'src/sidecar/acquires.ts',
-    from: '    attempt.withdraw();\n',
-    to: '',
+    from: '    attempt.withdraw();\n    this.#attempts.set(attempt.key, attempt);',
+    to: '    this.#attempts.set(attempt.key, attempt);',
     faults: ['linkCut', 'linkCutSilently', 'serverCrash'],
-  },
-  {
-    name: 'a revoked grant is still extended',
-    rule: 'C9',
-    file: 'src/sidecar/namespace-session.ts',
-    from: 'return Math.min(this.deadlineMs, grant.frozenDeadlineMs ?? Number.POSITIVE_INFINITY);',
-    to: 'return Math.max(this.deadlineMs, grant.frozenDeadlineMs ?? 0);',
-    faults: ['breakLock'],
   },
   {
     name: 'a new session is taken for the old one in its place',
@@ -188,6 +212,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
         this.#namespaceOver(envelope, alias, reason);`,
     to: '        this.#namespaceOver(envelope, alias, reason);',
     faults: ['linkCut', 'linkCutSilently'],
+    change: (plan) => ({ ...plan, aliases: ['blue', 'green'], sidecars: 3, isOneProcess: false }),
   },
   {
     name: 'the resource does not look at the token',
@@ -205,27 +230,32 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     to: 'lock.queue = new Set([wait, ...lock.queue]);',
   },
   {
-    name: 'granted to a session that is ending',
-    rule: 'C3',
+    name: 'no lock-delay after an unclean end',
+    rule: 'C8',
     file: 'src/core/transitions.ts',
-    from: "if (!isAlive(session)) return 'SESSION_EXPIRED';",
-    to: '',
-    faults: ['appCrash'],
+    from: 'const delayMs = clean || state.config === null ? 0 : state.config.lockDelayMs;',
+    to: 'const delayMs = clean || state.config === null ? 0 : 0 * state.config.lockDelayMs;',
+    faults: ['appCrash', 'sidecarCrash'],
   },
   {
-    name: 'a wait that is over is granted',
-    rule: 'C3',
-    file: 'src/core/transitions.ts',
-    from: "if (wait.due <= state.at) return 'WAIT_TIMEOUT';",
-    to: '',
-    faults: ['serverPause', 'serverCrash'],
+    name: 'an old attach is accepted after a newer one',
+    rule: 'S3',
+    file: 'src/core/sessions.ts',
+    from: 'if (command.attach <= session.attach) {',
+    to: 'if (command.attach < 0) {',
+    faults: ['linkStall', 'linkCutSilently', 'sidecarPause'],
   },
   {
-    name: 'the log does not compare the leader',
-    rule: 'L1',
-    file: 'src/log/rules.ts',
-    from: "if (!leads(state, leadership)) return 'deposed';",
-    to: '',
-    faults: ['serverUsurped'],
+    name: 'a snapshot forgets the end of a lock-delay',
+    rule: 'L3',
+    file: 'src/core/snapshot.ts',
+    from: 'const delay = lock.delay === null ? null : [lock.delay.due, lock.delay.sequence];',
+    to: 'const delay = null;',
+    faults: ['serverCrash', 'appCrash', 'sidecarCrash'],
+    change: (plan) => ({
+      ...plan,
+      snapshotDueBytes: 2_000,
+      config: { ...plan.config, lockDelayMs: 5_000 },
+    }),
   },
 ];

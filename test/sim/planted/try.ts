@@ -13,21 +13,22 @@ const bug = PLANTED_BUGS.find((one) => one.name === name);
 if (bug === undefined) throw new Error(`no planted bug is named ${JSON.stringify(name)}`);
 const isPlanted = plant(bug);
 const { simulate } = await import('../simulation.ts');
+const { withFaults } = await import('../plan.ts');
 
 async function outcome(seed: number) {
   try {
     const { findings } = await simulate({
       seed,
       hours: Number(hours),
-      changePlan: (plan) => ({
-        ...plan,
-        faults: new Map([...plan.faults, ...(bug?.faults ?? []).map((kind) => [kind, FAULT_EVERY_MS] as const)]),
-      }),
+      changePlan: (plan) => withFaults(bug?.change?.(plan) ?? plan, bug?.faults ?? [], FAULT_EVERY_MS),
     });
     return findings[0] ?? null;
   } catch (error) {
     // A process that cannot go on is found out too.
-    return { property: 'crash', message: error instanceof Error ? String(error.cause ?? error) : String(error) };
+    return {
+      property: 'crash',
+      message: error instanceof Error ? String(error.cause ?? error) : String(error),
+    };
   }
 }
 

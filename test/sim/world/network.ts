@@ -18,6 +18,8 @@ export interface Listener {
 /** Sees every frame where it is sent and where it arrives. `stream` is unique within the run. */
 export interface FrameWatch {
   clientSent(stream: number, frame: ClientFrame): void;
+  /** It lies in the server's socket; a stopped server has not read it yet. */
+  serverReached(stream: number, frame: ClientFrame): void;
   serverReceived(stream: number, frame: ClientFrame, server: Life): void;
   serverSent(stream: number, frame: ServerFrame): void;
   clientReceived(stream: number, frame: ServerFrame): void;
@@ -89,6 +91,7 @@ export class Link {
     return {
       send: (frame) => {
         watch.clientSent(number, frame);
+        watch.serverReached(number, frame);
         watch.serverReceived(number, frame, life);
         stream.send(frame);
       },
@@ -206,12 +209,13 @@ class VirtualStream implements ClientStream {
     if (this.clientLife.isOver) return;
     const { watch } = this.#link.options;
     watch.clientSent(this.#number, frame);
-    this.#toServer.send(() =>
+    this.#toServer.send(() => {
+      if (!this.#isBroken && this.#serverLife !== null) watch.serverReached(this.#number, frame);
       this.#onServer((stream, life) => {
         watch.serverReceived(this.#number, frame, life);
         stream.send(frame);
-      }),
-    );
+      });
+    });
   }
 
   close(): void {

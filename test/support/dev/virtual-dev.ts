@@ -16,7 +16,7 @@ import { MemoryStateStore } from '../../../src/sidecar/state-store.ts';
 import { namespaceConfig } from '../core.ts';
 import { VirtualRuntime } from '../virtual-runtime.ts';
 
-export const ALIAS = 'jobs';
+const ALIAS = 'jobs';
 export const TTL_MS = 5_000;
 /** max(500 ms, TTL/5), rule A1. */
 export const MARGIN_MS = 1_000;

@@ -22,7 +22,7 @@ const LIMITS = {
   perClient: { locks: 20_000, operationsPerSecond: 1_000_000 },
 };
 
-export function lockNamespace(spec: NamespaceSpec): string {
+function lockNamespace(spec: NamespaceSpec): string {
   const { name, namespace = 'test', lease = {}, queue = {}, limits = {}, consumers } = spec;
   return stringify({
     apiVersion: 'leasehold.dev/v1alpha1',
