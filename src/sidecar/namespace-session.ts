@@ -18,7 +18,7 @@ export interface Grant extends AttemptBody {
   frozenDeadlineMs: number | null;
 }
 
-/** Why a grant is not held any more: given up, taken away, or its callers were gone before they heard of it. */
+/** Why a grant is not held any more: given up, taken away, never heard of by its callers, or gone with its whole session. */
 export type DropCause = 'released' | 'lost' | 'unwanted' | 'closed';
 
 /** What the application's session wants to know. Names are below the alias. */

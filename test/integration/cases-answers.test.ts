@@ -7,6 +7,8 @@ import { RawCall } from '../support/dev/raw-call.ts';
 import { shareDev } from '../support/dev/shared-dev.ts';
 
 const TTL_MS = 5_000;
+/** Of applications that are to die. */
+const SHORT = { ttl_s: TTL_MS / 1_000 };
 /** Promise 4, and what a busy machine may add. */
 const FREED_BY_MS = TTL_MS + 1_000 + 2_000;
 const HOUR_MS = 3_600_000;
@@ -175,7 +177,7 @@ describe.concurrent('lost answers and repeats', () => {
     expect,
   }) => {
     const api = dev.api();
-    const before = await api.lock('c15', { session_id: await api.open({ client: 'worker-1' }) });
+    const before = await api.lock('c15', { session_id: await api.open({ ...SHORT, client: 'worker-1' }) });
     const silentFrom = performance.now();
     const session = await api.open({ client: 'worker-1' });
     expect((await api.acquire('c15', { session_id: session })).body).toMatchObject({ code: 'HELD' });
@@ -205,7 +207,7 @@ describe.concurrent('releases by the wrong party, double releases', () => {
     expect,
   }) => {
     const api = dev.api();
-    const dead = await api.lock('d03', { session_id: await api.open() });
+    const dead = await api.lock('d03', { session_id: await api.open(SHORT) });
     const session = await api.open();
     const keeping = api.keepAlive(session);
     const next = await api.lock('d03', { session_id: session, wait_ms: 60_000 });

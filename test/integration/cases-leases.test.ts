@@ -5,6 +5,8 @@ import { eventually } from '../support/dev/lock-api.ts';
 import { shareDev } from '../support/dev/shared-dev.ts';
 
 const TTL_MS = 5_000;
+/** Of applications that are to die. */
+const SHORT = { ttl_s: TTL_MS / 1_000 };
 /** Promise 4's "+ 1 s", and what a busy machine may add. */
 const LATE_MS = 1_000 + 1_500;
 const DAY_MS = 24 * 3_600_000;
@@ -56,7 +58,7 @@ describe.concurrent('TTL, renewal, pauses', () => {
       const api = dev.api(alias);
       const session = await api.open();
       const keeping = api.keepAlive(session);
-      const dead = await api.lock('e09', { session_id: await api.open() });
+      const dead = await api.lock('e09', { session_id: await api.open(SHORT) });
       const diedAt = performance.now();
       const next = await api.lock('e09', { session_id: session, wait_ms: 60_000 });
       const tookMs = performance.now() - diedAt;
@@ -87,7 +89,7 @@ describe.concurrent('TTL, renewal, pauses', () => {
       await api.namespaceMetric(counted),
       await api.namespaceMetric('fencing_rejections_total'),
     ];
-    const frozen = await api.lock('e24', { session_id: await api.open({ client: 'frozen' }) });
+    const frozen = await api.lock('e24', { session_id: await api.open({ ...SHORT, client: 'frozen' }) });
     const session = await api.open();
     const keeping = api.keepAlive(session);
     const next = await api.lock('e24', { session_id: session, wait_ms: 60_000 });
@@ -110,7 +112,7 @@ describe.concurrent('TTL, renewal, pauses', () => {
     expect,
   }) => {
     const api = dev.api();
-    const silent = await api.open();
+    const silent = await api.open(SHORT);
     const held = await api.lock('e25', { session_id: silent });
     const start = performance.now();
     // The connection is busy with others' calls all the while.
@@ -123,7 +125,7 @@ describe.concurrent('TTL, renewal, pauses', () => {
 
   test('case E25: a closed stream is the end of a session that lives by it, at once', async ({ expect }) => {
     const api = dev.api();
-    const session = await api.open({ keepalive: 'stream', max_hold_ms: DAY_MS });
+    const session = await api.open({ ...SHORT, keepalive: 'stream', max_hold_ms: DAY_MS });
     const stream = await api.stream(session);
     const held = await api.lock('e25-stream', { session_id: session });
     await pause(TTL_MS + 500);
@@ -190,7 +192,7 @@ describe.concurrent('jobs', () => {
     expect(performance.now() - stoppedAt).toBeLessThan(1_500);
     await api.release(taken);
 
-    const killed = await api.open({ max_hold_ms: jobMs });
+    const killed = await api.open({ ...SHORT, max_hold_ms: jobMs });
     await api.lock('k06', { session_id: killed });
     const killedAt = performance.now();
     const after = await api.lock('k06', { session_id: next, wait_ms: jobMs });

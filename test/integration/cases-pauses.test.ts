@@ -6,6 +6,8 @@ import { eventually, LockApi } from '../support/dev/lock-api.ts';
 import { Workspace } from '../support/dev/workspace.ts';
 
 const TTL_MS = 5_000;
+/** Of applications whose lease is to run out, or nearly. */
+const SHORT = { ttl_s: TTL_MS / 1_000 };
 /** Longer than a call waits for an answer, shorter than a lease. */
 const SHORT_PAUSE_MS = 2_500;
 const LONG_PAUSE_MS = TTL_MS + 2_000;
@@ -33,7 +35,7 @@ describe.concurrent('a process that stands still', () => {
   }) => {
     const [dev] = processes as [DevProcess];
     const api = new LockApi(dev.port, 'pauses');
-    const session = await api.open();
+    const session = await api.open(SHORT);
     const held = await api.lock('kept', { session_id: session });
     const waiting = api.acquire('kept', { session_id: await api.open(), wait_ms: 60_000 });
     await api.waiting('kept', 1);
@@ -71,7 +73,7 @@ describe.concurrent('a process that stands still', () => {
   }) => {
     const [, dev] = processes as [DevProcess, DevProcess];
     const api = new LockApi(dev.port, 'pauses');
-    const session = await api.open();
+    const session = await api.open(SHORT);
     const stream = await api.stream(session);
     const held = await api.lock('slept', { session_id: session });
     const next = api.acquire('slept', { session_id: await api.open(), wait_ms: 60_000 });

@@ -8,6 +8,7 @@ import { eventually } from '../support/dev/lock-api.ts';
 import { OwnDev } from '../support/dev/own-dev.ts';
 
 const TTL_MS = 5_000;
+const SHORT = { ttl_s: TTL_MS / 1_000 };
 const RELOADED_MS_MAX = 10_000;
 const EXIT_USAGE = 125;
 const EXIT_UNAVAILABLE = 123;
@@ -36,10 +37,10 @@ describe.concurrent('manifests that change under a running dev', () => {
       await stays.lock('first', { session_id: session }),
       await stays.lock('second', { session_id: session }),
     ];
-    const doomed = await goes.open();
+    const doomed = await goes.open(SHORT);
     const stream = await goes.stream(doomed);
     const lost = await goes.lock('x', { session_id: doomed });
-    const waiting = goes.acquire('x', { session_id: await goes.open(), wait_ms: 60_000 });
+    const waiting = goes.acquire('x', { session_id: await goes.open(SHORT), wait_ms: 60_000 });
     await goes.waiting('x', 1);
     expect((await comes.acquire('x', { session_id: session })).body).toMatchObject({
       code: 'NAMESPACE_NOT_FOUND',
@@ -55,7 +56,7 @@ describe.concurrent('manifests that change under a running dev', () => {
       workspace.write({ name: 'stays', lease: { ttl: '8s' }, limits }),
     );
     expect(changed).toBe('Manifests reloaded: added [], changed [stays], removed [].');
-    expect((await stays.renew(first)).body).toMatchObject({ token: first.token, lease_ttl_ms: TTL_MS });
+    expect((await stays.renew(first)).body).toMatchObject({ token: first.token, lease_ttl_ms: 30_000 });
     expect(await stays.tokenOf('second')).toBe(second.token);
     expect((await stays.acquire('third', { session_id: session })).body.code).toBe('QUOTA_EXCEEDED');
     await stays.release(second);

@@ -52,9 +52,9 @@ export class LockApi {
     return `/v1/locks/${encodeURIComponent(`${this.alias}/${name}`)}${action}`;
   }
 
-  /** A session kept alive by calls, with the shortest TTL, unless told otherwise. */
+  /** A session kept alive by calls, which outlives any test of a few seconds, unless told otherwise. */
   async open(fields: object = {}): Promise<string> {
-    const body = { client: 'test', ttl_s: 5, keepalive: 'app', ...fields };
+    const body = { client: 'test', ttl_s: 30, keepalive: 'app', ...fields };
     const answer = await this.client.post('/v1/sessions', body);
     if (answer.status !== 200) throw new Error(`no session: ${JSON.stringify(answer.body)}`);
     return String(answer.body.session_id);
