@@ -5,7 +5,7 @@ import type { PlantedBug } from './bugs.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
 
-export class NoLongerApplies extends Error {
+class NoLongerApplies extends Error {
   constructor({ name, file }: PlantedBug, count: number) {
     super(`planted bug "${name}": its text is in ${file} ${count} times, not once; it wants a new place`);
     this.name = 'NoLongerApplies';

@@ -32,7 +32,7 @@ async function outcome(seed: number) {
   }
 }
 
-let found = null;
+let found: Awaited<ReturnType<typeof outcome>> = null;
 let seed = Number(first);
 for (; seed < Number(first) + Number(count); seed++) {
   found = await outcome(seed);
