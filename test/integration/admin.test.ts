@@ -30,8 +30,8 @@ function breakLock({ name, token }: Held, now: boolean): Promise<void> {
 /** A holder that is kept alive, and a waiter behind it. */
 async function heldAndWaited(name: string) {
   const api = dev.api();
-  const holder = await api.open({ client: 'holder' });
-  const waiter = await api.open({ client: 'waiter' });
+  const holder = await api.open({ client: 'holder', ttl_s: TTL_MS / 1000 });
+  const waiter = await api.open({ client: 'waiter', ttl_s: TTL_MS / 1000 });
   const keeping = [api.keepAlive(holder), api.keepAlive(waiter)];
   const held = await api.lock(name, { session_id: holder });
   const waiting = api.lock(name, { session_id: waiter, wait_ms: WAIT_MS });
