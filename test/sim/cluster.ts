@@ -162,6 +162,7 @@ export class Cluster {
       plan,
       store,
       judge,
+      findings,
       faultsSeen,
       processes,
       onLifeEnded: (life) => this.#lifeEnded(life),
@@ -173,31 +174,35 @@ export class Cluster {
     const { world, plan, findings, groups } = this;
     const machine = shared?.machine ?? this.#machine(name);
     const links = new Map<string, Link>();
+    const taps = new Map<string, FrameTap>();
     const sidecar: SidecarNode = new SidecarNode({
       name,
       process: shared ?? this.#process(name, machine),
       groups,
       links,
+      taps,
       store: new WatchedStateStore(),
       isOneProcess: plan.isOneProcess,
       http: { findings, delayMs: plan.localDelayMs },
       onLifeEnded: (life) => this.#lifeEnded(life),
     });
     for (const group of groups) {
-      const watch = new FrameTap(world, {
+      const tap = new FrameTap(world, {
         name: sidecar.linkPart(group.alias),
         judge: group.judge,
+        machine,
         lineage: group.store.lineage,
         findings,
         renewalProblem: (session) => this.#silence.renewalProblem(sidecar, group.alias, session),
       });
       const link = new Link(world, {
         name: sidecar.linkPart(group.alias),
-        watch,
+        watch: tap,
         listener: () => group.listener(),
         delayMs: plan.networkDelayMs,
       });
       links.set(group.alias, link);
+      taps.set(group.alias, tap);
     }
     return { machine, sidecar, applications: Array(plan.applicationsPerSidecar).fill(null) };
   }

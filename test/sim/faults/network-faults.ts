@@ -31,7 +31,8 @@ const linkStall: FaultMaker = (cluster, random) => {
   ] as const);
   const directions = wanted.filter((direction) => !link.isStalled(direction));
   if (directions.length === 0) return null;
-  for (const direction of directions) link.stall(direction);
+  const oldOnly = random.chance(0.4);
+  for (const direction of directions) link.stall(direction, { oldOnly });
   return {
     parts: [part],
     forMs: random.pick(STALL_MS),

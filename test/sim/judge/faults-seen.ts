@@ -40,11 +40,15 @@ export class FaultsSeen {
     this.#onOver(part, known.sinceUs / 1_000, this.#world.nowMs);
   }
 
-  /** A hindrance that is noticed when it is over. */
+  /** A hindrance that is noticed when it is over; it may be part of one that is known already. */
   was(part: string, fromUs: number): void {
+    const before = this.#parts.get(part);
+    const isKnown = before !== undefined && (before.open > 0 || fromUs <= before.clearSinceUs);
+    const { sinceUs, beforeUs } = before ?? { sinceUs: fromUs, beforeUs: -1 };
     this.begin(part);
     const known = this.#parts.get(part) as Hindrance;
-    known.sinceUs = Math.min(known.sinceUs, fromUs);
+    known.sinceUs = isKnown ? Math.min(sinceUs, fromUs) : fromUs;
+    if (isKnown) known.beforeUs = beforeUs;
     this.end(part);
   }
 

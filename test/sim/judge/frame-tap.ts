@@ -4,21 +4,36 @@
  */
 import type { SessionId } from '../../../src/api/entry.ts';
 import type { ClientFrame, ClientRequestBody, ServerFrame } from '../../../src/api/wire.ts';
+import type { Deadline } from '../../../src/sidecar/service.ts';
+import type { Machine } from '../world/machine.ts';
 import type { FrameWatch } from '../world/network.ts';
 import type { Life } from '../world/process.ts';
 import type { World } from '../world/world.ts';
 import type { Findings } from './findings.ts';
 import type { GroupJudge } from './group-judge.ts';
 
-interface Sent {
+/** A request is stamped a moment before its frame is sent. */
+const ROUNDING_MS = 1;
+
+/** Promise 5: what is kept in hand for clocks that run apart. */
+function marginMs(ttlMs: number): number {
+  return Math.max(500, ttlMs / 5);
+}
+
+interface Moment {
   readonly atUs: number;
+  /** On the sidecar's clock. */
+  readonly monotonicMs: number;
+}
+
+interface Sent extends Moment {
   readonly body: ClientRequestBody;
 }
 
 /** One stream as both ends see it. */
 interface Stream {
   readonly requests: Map<number, Sent>;
-  readonly keepalivesSentUs: Map<number, number>;
+  readonly keepalivesSent: Map<number, Moment>;
   /** The last entry its leader had built when this arrived: requests by id, keepalives by number. */
   readonly requestsBehind: Map<number, number>;
   readonly keepalivesBehind: Map<number, number>;
@@ -27,6 +42,7 @@ interface Stream {
 export interface FrameTapOptions {
   readonly name: string;
   readonly judge: GroupJudge;
+  readonly machine: Machine;
   readonly lineage: string;
   readonly findings: Findings;
   /** Why the sidecar must not renew this session now; null: it may (rule A3). */
@@ -37,6 +53,8 @@ export class FrameTap implements FrameWatch {
   readonly #world: World;
   readonly #options: FrameTapOptions;
   readonly #streams = new Map<number, Stream>();
+  /** When the last acknowledged keepalive or attach of each session was sent, on the sidecar's clock. */
+  readonly #acknowledgedMs = new Map<SessionId, number>();
 
   constructor(world: World, options: FrameTapOptions) {
     this.#world = world;
@@ -47,10 +65,10 @@ export class FrameTap implements FrameWatch {
     const { requests, keepalive } = frame;
     this.#world.trace?.(`${this.#options.name}#${number} sends ${JSON.stringify(frame)}`);
     const stream = this.#stream(number);
-    const atUs = this.#world.nowUs;
-    for (const { id, body } of requests) stream.requests.set(id, { atUs, body });
+    const moment = { atUs: this.#world.nowUs, monotonicMs: this.#options.machine.monotonicMs() };
+    for (const { id, body } of requests) stream.requests.set(id, { ...moment, body });
     if (keepalive === undefined) return;
-    stream.keepalivesSentUs.set(keepalive.number, atUs);
+    stream.keepalivesSent.set(keepalive.number, moment);
     for (const { session } of keepalive.sessions) {
       const problem = this.#options.renewalProblem(session);
       if (problem !== null)
@@ -99,24 +117,23 @@ export class FrameTap implements FrameWatch {
       if (sent !== undefined) this.#answered(sent, body);
     }
     if (keepalive === undefined) return;
-    const sentUs = stream.keepalivesSentUs.get(keepalive.number);
-    stream.keepalivesSentUs.delete(keepalive.number);
-    if (sentUs === undefined) return;
-    for (const status of keepalive.sessions) {
-      if (status.alive) this.#options.judge.acknowledged(status.session, sentUs);
-    }
+    const sent = stream.keepalivesSent.get(keepalive.number);
+    stream.keepalivesSent.delete(keepalive.number);
+    if (sent === undefined) return;
+    for (const status of keepalive.sessions) if (status.alive) this.#acknowledged(status.session, sent);
   }
 
   ended(number: number): void {
     this.#streams.delete(number);
   }
 
-  #answered({ atUs, body }: Sent, answer: ServerFrame['answers'][number]['body']): void {
+  #answered(sent: Sent, answer: ServerFrame['answers'][number]['body']): void {
     const { judge, lineage } = this.#options;
+    const { body } = sent;
     const at = this.#world.nowMs;
-    if (answer.type === 'opened') judge.acknowledged(answer.session, atUs);
+    if (answer.type === 'opened') this.#acknowledged(answer.session, sent);
     if (answer.type === 'attached' && body.type === 'attachWithSecret')
-      judge.acknowledged(body.session, atUs);
+      this.#acknowledged(body.session, sent);
     if (answer.type !== 'done') return;
     if (body.type === 'cancel') {
       judge.client({ type: 'cancelConfirmed', lineage, session: body.session, key: body.key, at });
@@ -124,6 +141,28 @@ export class FrameTap implements FrameWatch {
       const { session, name, token } = body;
       judge.client({ type: 'releaseConfirmed', lineage, session, name, token, at });
     }
+  }
+
+  /** The sidecar has started again and knows of no acknowledgement. */
+  restarted(): void {
+    this.#acknowledgedMs.clear();
+  }
+
+  /** Rule A1, in the moment in which the sidecar tells a deadline. */
+  checkDeadline(session: SessionId, { deadlineMonotonicNs }: Deadline): void {
+    const { judge, findings } = this.#options;
+    const ttlMs = judge.ttlOf(session);
+    const sentMs = this.#acknowledgedMs.get(session);
+    const toldMs = Number(deadlineMonotonicNs) / 1e6;
+    const limitMs = ttlMs === undefined || sentMs === undefined ? 0 : sentMs + ttlMs - marginMs(ttlMs);
+    if (toldMs <= limitMs + ROUNDING_MS) return;
+    const message = `session ${session} is told ${toldMs} as its deadline; its last acknowledged keepalive, of ${sentMs}, allows ${limitMs}`;
+    findings.add('rule A1', message);
+  }
+
+  #acknowledged(session: SessionId, { atUs, monotonicMs }: Moment): void {
+    this.#options.judge.acknowledged(session, atUs);
+    this.#acknowledgedMs.set(session, Math.max(monotonicMs, this.#acknowledgedMs.get(session) ?? 0));
   }
 
   #checkCertain(what: string, behind: number | undefined, index: number): void {
@@ -142,7 +181,7 @@ export class FrameTap implements FrameWatch {
     if (stream === undefined) {
       stream = {
         requests: new Map(),
-        keepalivesSentUs: new Map(),
+        keepalivesSent: new Map(),
         requestsBehind: new Map(),
         keepalivesBehind: new Map(),
       };

@@ -18,6 +18,12 @@ import type { Findings } from './findings.ts';
 /** The checker's verdict is asked for after so many entries. */
 const ENTRIES_BETWEEN_VERDICTS = 32;
 
+/** Steps tell apart what happens in one microsecond. */
+interface Moment {
+  readonly atMs: number;
+  readonly step: number;
+}
+
 export interface GrantKnown {
   readonly name: string;
   readonly session: SessionId;
@@ -46,7 +52,7 @@ export class GroupJudge {
   readonly #configs = new Map<number, NamespaceConfig | null>();
   readonly #checker: HistoryChecker;
   readonly #model: NaiveModel;
-  readonly #builtAtMs = new Map<string, number>();
+  readonly #builtAt = new Map<string, Moment>();
   readonly #builtBy = new WeakMap<Life, number>();
   readonly #lastGrant = new Map<string, GrantKnown>();
   readonly #ttls = new Map<SessionId, number>();
@@ -55,7 +61,8 @@ export class GroupJudge {
   /** When each living session was last heard of at the leader, µs: for the bound of its end. */
   readonly heardAtUs = new Map<SessionId, number>();
   /** When a sign of life of each session last reached a leader's socket, read or not. */
-  readonly #knockedAtUs = new Map<SessionId, number>();
+  readonly #knocked = new Map<SessionId, Moment>();
+  readonly #heardAtStep = new Map<SessionId, number>();
   isModelLost = false;
   events = 0;
 
@@ -86,7 +93,7 @@ export class GroupJudge {
   /** A leader sends this entry to the log, perhaps again. */
   built(by: Life, stored: StoredEntry): void {
     this.#builtBy.set(by, stored.index);
-    if (!this.#builtAtMs.has(stored.hash)) this.#builtAtMs.set(stored.hash, this.#world.nowMs);
+    if (!this.#builtAt.has(stored.hash)) this.#builtAt.set(stored.hash, this.#now());
   }
 
   /** The last entry that this leader has built; it may not be durable yet. */
@@ -111,13 +118,13 @@ export class GroupJudge {
       if (command.type === 'attach' && applied.results[place]?.type === 'attached')
         this.#heard(command.session);
     }
-    const builtAtMs = this.#builtAtMs.get(stored.hash) ?? this.#world.nowMs;
+    const built = this.#builtAt.get(stored.hash) ?? this.#now();
     for (const event of applied.events) {
-      this.#checkDrained(event, builtAtMs);
+      this.#checkDrained(event, built);
       this.#take(event);
     }
-    this.#builtAtMs.delete(stored.hash);
-    this.#checker.entry({ lineage, epoch, index, at, wallMs, eventHash, events: applied.events }, builtAtMs);
+    this.#builtAt.delete(stored.hash);
+    this.#checker.entry({ lineage, epoch, index, at, wallMs, eventHash, events: applied.events }, built.atMs);
     if (index % ENTRIES_BETWEEN_VERDICTS === 0) this.look();
   }
 
@@ -164,7 +171,7 @@ export class GroupJudge {
   /** A sign of life has reached the leader's socket. */
   knocked(session: SessionId, attach: number): void {
     if (this.state.sessions.get(session)?.attach === attach) {
-      this.#knockedAtUs.set(session, this.#world.nowUs);
+      this.#knocked.set(session, this.#now());
     }
   }
 
@@ -192,16 +199,21 @@ export class GroupJudge {
 
   #heard(session: SessionId): void {
     this.heardAtUs.set(session, this.#world.nowUs);
+    this.#heardAtStep.set(session, this.#world.steps);
   }
 
   /** Rule S6: nobody is expired while its keepalive lies unread in a socket, once in a while at least. */
-  #checkDrained(event: LockEvent, builtAtMs: number): void {
+  #checkDrained(event: LockEvent, built: Moment): void {
     if (event.type !== 'sessionEnding' || event.cause !== 'expired' || !this.#options.isFirstStall()) return;
-    const knockedUs = this.#knockedAtUs.get(event.session) ?? 0;
-    const heardUs = this.heardAtUs.get(event.session) ?? 0;
-    if (knockedUs <= heardUs || knockedUs / 1_000 > builtAtMs) return;
-    const message = `${this.alias}: session ${event.session} was expired at ${builtAtMs}, though its keepalive had lain unread since ${knockedUs / 1_000}`;
+    const knocked = this.#knocked.get(event.session);
+    const readAtStep = this.#heardAtStep.get(event.session) ?? 0;
+    if (knocked === undefined || knocked.step > built.step || readAtStep < built.step) return;
+    const message = `${this.alias}: session ${event.session} was expired at ${built.atMs}, though its keepalive had lain unread since ${knocked.atMs}`;
     this.#options.findings.add('rule S6', message);
+  }
+
+  #now(): Moment {
+    return { atMs: this.#world.nowMs, step: this.#world.steps };
   }
 
   #take(event: LockEvent): void {
@@ -222,7 +234,8 @@ export class GroupJudge {
         return;
       case 'sessionEnding':
         this.heardAtUs.delete(event.session);
-        this.#knockedAtUs.delete(event.session);
+        this.#knocked.delete(event.session);
+        this.#heardAtStep.delete(event.session);
         return;
       case 'tookOver':
         // A new leader counts a full TTL for everybody (rule S5).

@@ -3,6 +3,7 @@
  * the ways in which applications do.
  */
 
+import type { Deadline } from '../../../src/sidecar/service.ts';
 import type { App } from './app.ts';
 import type { AppGrant } from './app-grant.ts';
 import { type AppSession, LOCAL_MS_MAX } from './app-session.ts';
@@ -69,6 +70,7 @@ export class Holding {
         session: sessionId,
         boundMs: READ_MS_MAX + SLACK_MS,
         run: (service) => service.renew(fullName, { sessionId, token }),
+        onServed: (served) => served.kind === 'done' && this.#checkDeadline(served.value),
       });
       const answer = await outcome;
       if (answer.kind === 'done') this.#grant.told(Number(answer.value.deadlineMonotonicNs) / 1e6);
@@ -77,6 +79,7 @@ export class Holding {
       what: 'held',
       boundMs: LOCAL_MS_MAX,
       run: (service) => service.held(fullName, token),
+      onServed: (served) => served.kind === 'done' && served.value.held && this.#checkDeadline(served.value),
     });
     const answer = await outcome;
     if (answer.kind !== 'done') return;
@@ -84,6 +87,12 @@ export class Holding {
     if (held) this.#grant.told(Number(deadlineMonotonicNs) / 1e6);
     // With a stream it is told; a moment's doubt, as after a sleep of the machine, may pass (rule A2).
     else if (this.#session?.hasStream !== true) this.#grant.foundLost();
+  }
+
+  #checkDeadline({ deadlineInMs = 0, deadlineMonotonicNs = 0n }: Partial<Deadline>): void {
+    const { fullName, sessionId } = this.#grant.options;
+    const [alias = ''] = fullName.split('/');
+    this.#app.options.sidecar.checkDeadline(alias, sessionId, { deadlineInMs, deadlineMonotonicNs });
   }
 
   async #giveBack(): Promise<void> {

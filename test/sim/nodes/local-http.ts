@@ -27,7 +27,7 @@ export interface CallOptions<T> {
   readonly waitsFor?: string;
   readonly run: (service: SidecarService, hangUp: AbortSignal) => Promise<T> | T;
   /** At the sidecar, in the moment of the outcome. */
-  readonly onServed?: (outcome: Outcome<T>) => void;
+  readonly onServed?: (outcome: Outcome<T>) => unknown;
 }
 
 export interface Call<T> {

@@ -54,7 +54,9 @@ export class LocalStreams {
           const subscription = service.openEvents(sessionId, onLine);
           stream = { app, sessionId, subscription, break: () => end('broken') };
           this.#streams.add(stream);
-          this.#localhost.signsOf(sessionId).isStreamOpen = true;
+          const signs = this.#localhost.signsOf(sessionId);
+          signs.isStreamOpen = true;
+          signs.isUnseen = false;
         } catch (error) {
           this.#localhost.checkError(error, 'events');
           end(error instanceof LeaseholdError && error.code === 'SESSION_EXPIRED' ? 'expired' : 'refused');

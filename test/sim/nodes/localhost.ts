@@ -28,6 +28,8 @@ export interface Signs {
   openCalls: number;
   lastUs: number;
   isStreamOpen: boolean;
+  /** Of an earlier life of the sidecar, and its stream has not been opened in this one. */
+  isUnseen: boolean;
   /** Means nothing while the stream is open. */
   streamMissingSinceUs: number;
 }
@@ -56,7 +58,13 @@ export class Localhost {
     let signs = this.signs.get(sessionId);
     if (signs === undefined) {
       const { nowUs } = this.world;
-      signs = { openCalls: 0, lastUs: nowUs, isStreamOpen: false, streamMissingSinceUs: nowUs };
+      signs = {
+        openCalls: 0,
+        lastUs: nowUs,
+        isStreamOpen: false,
+        isUnseen: false,
+        streamMissingSinceUs: nowUs,
+      };
       this.signs.set(sessionId, signs);
     }
     return signs;

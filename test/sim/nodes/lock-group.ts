@@ -5,6 +5,7 @@
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import type { Random } from '../../support/random.ts';
 import type { FaultsSeen } from '../judge/faults-seen.ts';
+import type { Findings } from '../judge/findings.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import type { Plan } from '../plan.ts';
 import type { Listener } from '../world/network.ts';
@@ -21,6 +22,7 @@ export interface LockGroupOptions {
   readonly plan: Plan;
   readonly store: WatchedStore;
   readonly judge: GroupJudge;
+  readonly findings: Findings;
   readonly faultsSeen: FaultsSeen;
   /** The processes that may serve it; the first one does, the others only after a usurpation. */
   readonly processes: readonly VirtualProcess[];
@@ -59,6 +61,7 @@ export class LockGroup {
           store: options.store,
           judge: options.judge,
           plan: options.plan,
+          findings: options.findings,
           config: () => this.config,
           onStall: (fromUs) => options.faultsSeen.was(this.part, fromUs),
           onGaveUp: (server) => this.#gaveUp(server),

@@ -3,10 +3,17 @@
  * again; what it leaves behind is its log's store.
  */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
+import { LogUnavailableError } from '../../../src/log/errors.ts';
 import { MemoryLog } from '../../../src/log/memory-log.ts';
 import { MemoryStore } from '../../../src/log/memory-store.ts';
-import type { AppendOutcome, Leadership, StoredEntry } from '../../../src/log/port.ts';
+import {
+  type AppendOutcome,
+  DeposedError,
+  type Leadership,
+  type StoredEntry,
+} from '../../../src/log/port.ts';
 import { Replica } from '../../../src/server/replica.ts';
+import type { Findings } from '../judge/findings.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import type { Plan } from '../plan.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
@@ -60,11 +67,19 @@ class WatchedLog extends MemoryLog {
   }
 }
 
+/** Why a server may end by itself: its log was taken over, or does not answer. */
+function isExpected(why: unknown): boolean {
+  if (why === 'deposed' || why instanceof LogUnavailableError || why instanceof DeposedError) return true;
+  // Deposed before it could serve.
+  return why instanceof Error && why.message === 'this server has stopped leading';
+}
+
 export interface LockServerOptions {
   readonly process: VirtualProcess;
   readonly store: WatchedStore;
   readonly judge: GroupJudge;
   readonly plan: Plan;
+  readonly findings: Findings;
   readonly config: () => NamespaceConfig | null;
   readonly onStall: (fromUs: number) => void;
   /** It has given up by itself; whoever runs it should kill it and start it again. */
@@ -109,6 +124,10 @@ export class LockServer {
     const gaveUp = (why: unknown): void => {
       if (life.isOver) return;
       this.process.world.trace?.(`${this.process.name} gives up: ${String(why)}`);
+      if (!isExpected(why)) {
+        const text = why instanceof Error ? `${why.name}: ${why.message}` : String(why);
+        this.#options.findings.add('server-failed', `${this.process.name} cannot go on: ${text}`);
+      }
       this.#replica = null;
       onGaveUp(this);
     };

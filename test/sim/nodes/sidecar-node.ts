@@ -5,8 +5,10 @@
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import type { SessionId } from '../../../src/api/entry.ts';
 import { silentSidecarMetrics } from '../../../src/platform/metrics.ts';
+import type { Deadline } from '../../../src/sidecar/service.ts';
 import { Sidecar } from '../../../src/sidecar/sidecar.ts';
 import { MemoryStateStore, type SidecarRecord } from '../../../src/sidecar/state-store.ts';
+import type { FrameTap } from '../judge/frame-tap.ts';
 import type { Link } from '../world/network.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
 import { LocalHttp } from './local-http.ts';
@@ -98,6 +100,7 @@ export interface SidecarNodeOptions {
   readonly process: VirtualProcess;
   readonly groups: readonly LockGroup[];
   readonly links: ReadonlyMap<string, Link>;
+  readonly taps: ReadonlyMap<string, FrameTap>;
   readonly store: WatchedStateStore;
   /** Server and sidecar share their process. */
   readonly isOneProcess: boolean;
@@ -133,6 +136,12 @@ export class SidecarNode {
     return this.#options.links;
   }
 
+  /** Rule A1: no deadline told may be later than what the last acknowledged keepalive allows. */
+  checkDeadline(alias: string, sessionId: string, deadline: Deadline): void {
+    const session = this.store.groupSession(alias, sessionId);
+    if (session !== undefined) this.#options.taps.get(alias)?.checkDeadline(session, deadline);
+  }
+
   linkPart(alias: string): string {
     return `link ${this.name} ${alias}`;
   }
@@ -153,7 +162,10 @@ export class SidecarNode {
       });
     }
     // What is restored counts from now on as if its application had just called.
-    for (const record of store.load()) if (record.type === 'envelope') this.http.localhost.signsOf(record.id);
+    for (const record of store.load()) {
+      if (record.type === 'envelope') this.http.localhost.signsOf(record.id).isUnseen = true;
+    }
+    for (const tap of this.#options.taps.values()) tap.restarted();
     sidecar.restore();
     this.#sidecar = sidecar;
   }

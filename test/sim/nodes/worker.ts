@@ -140,7 +140,7 @@ export class Worker {
           ...(request === undefined ? {} : { request }),
         }),
       onServed: (outcome) => {
-        if (outcome.kind === 'done') seen = this.#onDisk(target, outcome.value);
+        if (outcome.kind === 'done') seen = this.#told(target, outcome.value);
         else if (outcome.kind === 'refused') this.#checkRepeat(target, outcome.error.code);
       },
     });
@@ -154,8 +154,11 @@ export class Worker {
   }
 
   /** Rule A4: what the application is told is in the sidecar's state file by then. */
-  #onDisk({ group, fullName }: Target, { sessionId, token }: Granted) {
-    const { store } = this.#app.options.sidecar;
+  #told({ group, fullName }: Target, granted: Granted) {
+    const { sessionId, token } = granted;
+    const { sidecar } = this.#app.options;
+    const { store } = sidecar;
+    sidecar.checkDeadline(group.alias, sessionId, granted);
     const record = store.grant(group.alias, sessionId, token);
     const groupSession = store.groupSession(group.alias, sessionId);
     if (record !== undefined && groupSession !== undefined) return { key: record.key, groupSession };
@@ -206,6 +209,8 @@ export class Worker {
     // The application has closed the session while the answer was on its way.
     if (session?.isOver === true) grant.arriveTooLate();
     this.#app.arrived(grant);
+    // It was frozen while the answer waited: a deadline that has passed is final, and its own clock says so (rule A1).
+    if (!grant.isBelieved && session?.hasStream !== true) grant.foundLost();
     return grant;
   }
 

@@ -50,7 +50,12 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     file: 'src/sidecar/group-client.ts',
     from: 'const sent = this.#keepalivesSent.get(number);',
     to: 'const sent = [...this.#keepalivesSent.values()].at(-1);',
-    faults: ['linkStall', 'linkCutSilently', 'sidecarPause'],
+    change: (plan) => ({
+      ...plan,
+      logLatencyMs: { from: 800, to: 4_000 },
+      config: { ...plan.config, ttlMs: 5_000 },
+      habits: { ...plan.habits, holdMs: 60_000, waitMs: [60_000] },
+    }),
   },
   {
     name: 'the remaining TTL instead of a full one after a restart',
@@ -66,7 +71,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     file: 'src/server/leases.ts',
     from: 'if (nowMs >= expiresAtMs && nowMs >= this.#graceFromMs + ttlMs / 3)',
     to: 'if (nowMs >= expiresAtMs)',
-    faults: ['serverPause'],
+    change: (plan) => ({ ...plan, faults: new Map([['serverPause', 60_000]]) }),
   },
   {
     name: 'sessions expire too early',
@@ -193,7 +198,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     file: 'src/sidecar/acquires.ts',
     from: '      attempt.keep(timers.after(Math.max(waitMs + WAIT_GRACE_MS, answerMs), tooLong));\n',
     to: '',
-    faults: ['logSlow', 'serverCrash'],
+    change: (plan) => ({
+      ...plan,
+      logLatencyMs: { from: 900, to: 1_500 },
+      habits: { ...plan.habits, waitMs: [100], holdMs: 20_000 },
+    }),
   },
   {
     name: 'a cancelled acquire is sent again',
@@ -202,6 +211,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     from: '    attempt.withdraw();\n    this.#attempts.set(attempt.key, attempt);',
     to: '    this.#attempts.set(attempt.key, attempt);',
     faults: ['linkCut', 'linkCutSilently', 'serverCrash'],
+    change: (plan) => ({
+      ...plan,
+      networkDelayMs: { from: 20, to: 80 },
+      habits: { ...plan.habits, hangsUp: 0.5, waitMs: [0], thinkMs: 100 },
+    }),
   },
   {
     name: 'a new session is taken for the old one in its place',

@@ -40,6 +40,9 @@ export interface LinkOptions {
 /** Longest time after which the side of a broken stream notices, ms: a reset comes at once, a lost peer only by time-out. */
 const NOTICE_MS_MAX = 20_000;
 const RESET_MS_MAX = 5;
+const RECOVERY_MS_MAX = 60;
+/** Between two frames that come out of a stall. */
+const SPACING_US_MAX = 2_000;
 /** One process serves the developer alone, as `leasehold dev` does: identities come with the cluster. */
 const DEVELOPER = { account: 'dev/developer', podUid: '' };
 
@@ -114,15 +117,20 @@ export class Link {
     this.world.trace?.(`${this.options.name} is whole again`);
   }
 
-  stall(direction: Direction): void {
-    this.#stalled[direction] = true;
-    this.world.trace?.(`${this.options.name} stalls ${direction}`);
+  /** `oldOnly`: what is connected now stands still, while a new stream would get through. */
+  stall(direction: Direction, { oldOnly }: { readonly oldOnly: boolean }): void {
+    if (!oldOnly) this.#stalled[direction] = true;
+    for (const stream of this.#streams) stream.stall(direction);
+    this.world.trace?.(`${this.options.name} stalls ${direction}${oldOnly ? ' where it is connected' : ''}`);
   }
 
   unstall(direction: Direction): void {
     this.#stalled[direction] = false;
     this.world.trace?.(`${this.options.name} flows ${direction} again`);
-    for (const stream of this.#streams) stream.flow(direction);
+    // Each connection recovers in its own time, so an older one may come after a newer one (rule S3).
+    for (const stream of this.#streams) {
+      this.world.afterMs(this.random.int(RECOVERY_MS_MAX), () => stream.flow(direction));
+    }
   }
 
   /** The client process, or a server process, is gone. */
@@ -152,27 +160,38 @@ export class Link {
 /** Frames on their way in one direction, in order. */
 class Pipe {
   readonly #link: Link;
-  readonly #direction: Direction;
   readonly #held: (() => void)[] = [];
   #lastUs = 0;
+  #isStalled: boolean;
 
   constructor(link: Link, direction: Direction) {
     this.#link = link;
-    this.#direction = direction;
+    this.#isStalled = link.isStalled(direction);
+  }
+
+  stall(): void {
+    this.#isStalled = true;
   }
 
   send(arrive: () => void): void {
     const { world } = this.#link;
     this.#lastUs = Math.max(this.#lastUs + 1, world.nowUs + this.#link.drawDelayUs());
     world.at(this.#lastUs, () => {
-      if (this.#held.length > 0 || this.#link.isStalled(this.#direction)) this.#held.push(arrive);
+      if (this.#isStalled || this.#held.length > 0) this.#held.push(arrive);
       else arrive();
     });
   }
 
-  /** Lets go what a stall held up: it has travelled long enough. */
+  /** Lets go what a stall held up, one after the other; what comes meanwhile waits behind it. */
   flow(): void {
-    for (const arrive of this.#held.splice(0)) arrive();
+    this.#isStalled = false;
+    const next = (): void => {
+      if (this.#isStalled) return;
+      this.#held.shift()?.();
+      if (this.#held.length > 0) world.at(world.nowUs + random.int(SPACING_US_MAX), next);
+    };
+    const { world, random } = this.#link;
+    next();
   }
 }
 
@@ -227,6 +246,11 @@ class VirtualStream implements ClientStream {
         stream.close();
       }),
     );
+  }
+
+  stall(direction: Direction): void {
+    if (direction === 'toServer') this.#toServer.stall();
+    else this.#toClient.stall();
   }
 
   flow(direction: Direction): void {
