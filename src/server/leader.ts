@@ -19,7 +19,7 @@ import {
   nextDue,
   type State,
 } from '../core/index.ts';
-import type { Leadership, LockLog, LogPosition } from '../log/port.ts';
+import { DeposedError, type Leadership, type LockLog, type LogPosition } from '../log/port.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { Appender } from './appender.ts';
 import { Faults } from './faults.ts';
@@ -114,6 +114,8 @@ export class Leader {
     const { log, runtime } = options;
     const leadership = await log.campaign(options.serverId);
     const { state, head, snapshot, bytes } = await recover(log, runtime.logger);
+    // Another one has won the log and begun to lead while this one was still reading.
+    if (state.epoch > leadership.epoch) throw new DeposedError('take over');
     const sizes = { logBytes: bytes, lastBytes: snapshot?.bytes ?? 0 };
     const dueBytes = options.snapshotDueBytes;
     const snapshots = new Snapshots(log, leadership, dueBytes === undefined ? sizes : { ...sizes, dueBytes });
