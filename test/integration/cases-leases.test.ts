@@ -18,7 +18,9 @@ const dev = shareDev(
 );
 
 describe.concurrent('TTL, renewal, pauses', () => {
-  test('case E02: limits of thirty days are refused or kept, and nothing spins', async ({ expect }) => {
+  test('case E02: limits of thirty days are refused or kept, and none of them fires at once', async ({
+    expect,
+  }) => {
     const api = dev.api('idle');
     const days30Ms = 30 * DAY_MS;
     const tooLong = [

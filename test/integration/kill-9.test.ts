@@ -11,7 +11,7 @@ import { eventually, LockApi } from '../support/dev/lock-api.ts';
 import { Workspace } from '../support/dev/workspace.ts';
 import { Random } from '../support/random.ts';
 import { Caller, type Load, lookAt } from './kill-9/application.ts';
-import { configOf, judge, readHistory } from './kill-9/judge.ts';
+import { committedHistory, configOf, judge } from './kill-9/judge.ts';
 import { Ledger } from './kill-9/ledger.ts';
 import { Lives } from './kill-9/lives.ts';
 import { Leaver, lockOneByOne, StreamWorker, Worker } from './kill-9/workers.ts';
@@ -108,10 +108,10 @@ async function killAgainAndAgain(alias: keyof typeof LOCK_DELAYS, random: Random
     await eventually(async () => (await api.namespaceMetric('sessions')) === 0, TTL_MS + GONE_WITHIN_MS);
     await eventually(async () => (await api.names()).length === 0, GONE_WITHIN_MS);
     api.end();
-    const stderr = await lives.end();
-    const history = await readHistory(workspace, `test.${alias}`);
+    await lives.end();
+    const history = await committedHistory(workspace, alias);
     const judgement = judge(history, ledger.grants, await configOf(workspace));
-    return { lives, ledger, stderr, foundAgain, ...judgement };
+    return { lives, ledger, foundAgain, ...judgement };
   } finally {
     ending.abort();
     await lives.abort();
@@ -135,7 +135,7 @@ test.concurrent.each(['first', 'second'] as const)(
     expect(result.unknown).toEqual([]);
     expect(verdict.violations.map(({ property, message }) => `${property}: ${message}`)).toEqual([]);
     expect(verdict.counts.unjudgedRecords).toBe(0);
-    expect(result.stderr).toBe('');
+    expect(lives.complaints).toBe('');
     expect(result.takeOvers).toBeGreaterThan(KILLS / 2);
     expect(result.foundAgain).toBeGreaterThan(3 * KILLS);
     expect(ledger.grants.filter(({ state }) => state === 'held')).toEqual([]);

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { describe, test } from 'vitest';
+import { leasehold } from '../support/cli.ts';
 import type { DevProcess } from '../support/dev/dev-process.ts';
 import { eventually } from '../support/dev/lock-api.ts';
 import { OwnDev } from '../support/dev/own-dev.ts';
@@ -69,6 +70,8 @@ describe.concurrent('manifests that change under a running dev', () => {
     expect((await waiting).status).toBeGreaterThanOrEqual(400);
     expect((await goes.acquire('x', { session_id: session })).body.code).toBe('NAMESPACE_NOT_FOUND');
     expect(await stays.isHeld(first)).toBe(true);
+    const { stdout: history } = await leasehold(['log', 'dump', workspace.data, '-n', 'goes', '--events']);
+    expect(history).toMatch(/revoking .*cause=namespaceDeleted/);
 
     // It comes back with what it had written: nobody holds longer than the revoke allowed, and tokens grow.
     await reloaded(dev, () => workspace.write({ name: 'goes' }));
@@ -77,6 +80,27 @@ describe.concurrent('manifests that change under a running dev', () => {
     keeping.stop();
     expect(keeping.refused).toEqual([]);
     expect((await dev.stop()).code).toBe(0);
+    expect(dev.stderr).toBe('');
+  });
+
+  test('an alias that moves to another Kubernetes namespace starts from nothing there', {
+    timeout: TIMEOUT_MS,
+  }, async ({ expect, onTestFinished }) => {
+    const own = new OwnDev({ onTestFinished });
+    const workspace = own.workspace({ name: 'moves', namespace: 'old' });
+    const dev = await own.start(workspace);
+    const api = own.api(dev, 'moves');
+    const session = await api.open();
+    const stream = await api.stream(session);
+    const held = await api.lock('x', { session_id: session });
+    const report = await reloaded(dev, () => workspace.write({ name: 'moves', namespace: 'new' }));
+    expect(report).toBe('Manifests reloaded: added [moves], changed [], removed [moves].');
+    expect(await stream.has('lost')).toMatchObject({ name: 'moves/x', token: held.token });
+    expect(await api.isHeld(held)).toBe(false);
+    expect(await api.get('x')).toMatchObject({ holder: null, waiters: 0 });
+    const next = await api.lock('x', { session_id: await api.open() });
+    expect(next.token).toBeGreaterThan(0);
+    expect(await dev.stop()).toEqual({ code: 0, signal: null });
     expect(dev.stderr).toBe('');
   });
 

@@ -12,7 +12,7 @@ import type { Lives, RequestKind } from './lives.ts';
 export const RETRY_MS = 25;
 const KEEPALIVE_EVERY_MS = 1_000;
 /** How long a repeated request may be told that an earlier attempt of its own is in the way. */
-const OWN_WAY_MS_MAX = 3_000;
+const OWN_WAY_MS_MAX = 10_000;
 const MAX_HOLD_MS = 600_000;
 
 export interface Load {

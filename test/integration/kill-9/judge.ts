@@ -1,16 +1,13 @@
-/** The committed history over all lives, read as nobody but the log's own reader sees it, and given to the checker. */
-import { join } from 'node:path';
+/** The committed history over all lives, as `leasehold log dump` prints it, given to the checker with what the clients know. */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import type { HistoryEntry, LockEvent } from '../../../src/api/entry.ts';
 import { toNamespaceConfig } from '../../../src/api/locknamespace/effective.ts';
-import { createState } from '../../../src/core/index.ts';
 import { HistoryChecker } from '../../../src/history/checker.ts';
+import { readHistory } from '../../../src/history/read.ts';
 import type { ClientRecord } from '../../../src/history/records.ts';
 import type { Verdict } from '../../../src/history/verdict.ts';
-import { openEmbeddedLogReadOnly } from '../../../src/log/embedded/embedded-log.ts';
 import { loadManifests } from '../../../src/platform/manifests/load.ts';
-import { createSystemRuntime } from '../../../src/platform/system-runtime.ts';
-import { replay } from '../../../src/server/recovery.ts';
+import { leasehold } from '../../support/cli.ts';
 import type { Workspace } from '../../support/dev/workspace.ts';
 import type { KnownGrant } from './ledger.ts';
 
@@ -24,17 +21,12 @@ export interface Judgement {
 }
 
 /** All that was committed in one namespace since its birth. */
-export async function readHistory(workspace: Workspace, namespace: string): Promise<HistoryEntry[]> {
-  const runtime = createSystemRuntime({ logLevel: 'error' });
-  const log = await openEmbeddedLogReadOnly({ directory: join(workspace.data, namespace), ...runtime });
-  const state = createState(log.lineage);
+export async function committedHistory(workspace: Workspace, alias: string): Promise<HistoryEntry[]> {
+  const args = ['log', 'dump', workspace.data, '-n', alias, '--events', '-o', 'json'];
+  const { code, stdout, stderr } = await leasehold(args);
+  if (code !== 0) throw new Error(`leasehold ${args.join(' ')} ended with ${code}: ${stderr}`);
   const entries: HistoryEntry[] = [];
-  for await (const stored of log.read(1)) {
-    const { entry, applied } = replay(state, stored);
-    const { lineage, epoch, index, at, wallMs, eventHash } = entry;
-    entries.push({ lineage, epoch, index, at, wallMs, eventHash, events: applied.events });
-  }
-  await log.close();
+  for await (const entry of readHistory(stdout.split('\n'))) entries.push(entry);
   return entries;
 }
 

@@ -2,6 +2,7 @@
  * One `leasehold dev` after the other on the same folder and port. Each is killed at a random moment: some time after it
  * began to serve, around a request of a chosen kind, or while it still starts.
  */
+import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DevProcess } from '../../support/dev/dev-process.ts';
 import type { Workspace } from '../../support/dev/workspace.ts';
@@ -28,6 +29,9 @@ const STARTING_SHARE = 0.12;
 const STARTING_MS_MAX = 800;
 const AROUND_REQUEST_SHARE = 0.6;
 const AFTER_REQUEST_MS_MAX = 6;
+/** Below the ports that the system gives out by itself: while the server is down, no client's own end may get its port. */
+const PORT_MIN = 10_000;
+const PORT_MAX = 32_000;
 
 interface Trigger {
   readonly kind: RequestKind;
@@ -47,6 +51,7 @@ export class Lives implements Outages {
   #dev: DevProcess | null = null;
   #port = 0;
   #kills = 0;
+  readonly #complaints: string[] = [];
   #trigger: Trigger | null = null;
   /** Resolved when the next life serves. */
   #next = Promise.withResolvers<void>();
@@ -75,9 +80,9 @@ export class Lives implements Outages {
   }
 
   async begin(): Promise<void> {
-    this.#dev = await this.#spawn();
+    this.#port = await freePort(this.#random);
+    this.#dev = this.#spawn();
     await this.#dev.serving();
-    this.#port = this.#dev.port;
   }
 
   /** Clients tell of each request, so that a kill can be aimed at it. */
@@ -96,11 +101,11 @@ export class Lives implements Outages {
     this.#outages.push(outage);
     await this.#kill();
     while (this.#random.chance(STARTING_SHARE)) {
-      this.#dev = await this.#spawn();
+      this.#dev = this.#spawn();
       await pause(this.#random.int(STARTING_MS_MAX));
       await this.#kill();
     }
-    this.#dev = await this.#spawn();
+    this.#dev = this.#spawn();
     await this.#dev.serving();
     outage.to = Date.now();
     const next = this.#next;
@@ -108,18 +113,22 @@ export class Lives implements Outages {
     next.resolve();
   }
 
-  async end(): Promise<string> {
-    const dev = this.#dev;
-    if (dev === null) return '';
-    await dev.stop();
-    return dev.stderr;
+  /** Ends the last one in order. */
+  async end(): Promise<void> {
+    await this.#dev?.stop();
+    this.#complaints.push(this.#dev?.stderr ?? '');
+  }
+
+  /** All that any of them had to complain of. */
+  get complaints(): string {
+    return this.#complaints.join('');
   }
 
   async abort(): Promise<void> {
     if (this.#dev?.hasExited === false) await this.#dev.kill();
   }
 
-  async #spawn(): Promise<DevProcess> {
+  #spawn(): DevProcess {
     const { manifests, data } = this.workspace;
     return DevProcess.spawn({ manifests: [manifests], data, port: this.#port });
   }
@@ -129,6 +138,7 @@ export class Lives implements Outages {
     if (dev === null) return;
     const { code, signal } = await dev.kill();
     this.#kills++;
+    this.#complaints.push(dev.stderr);
     if (signal !== 'SIGKILL') throw new Error(`it ended by itself (${code}):\n${dev.stdout}${dev.stderr}`);
   }
 
@@ -151,5 +161,18 @@ export class Lives implements Outages {
     await came.promise;
     clearTimeout(late);
     this.#trigger = null;
+  }
+}
+
+async function freePort(random: Random): Promise<number> {
+  for (;;) {
+    const port = random.between(PORT_MIN, PORT_MAX);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    await new Promise((resolve) => server.close(resolve));
+    if (isFree) return port;
   }
 }

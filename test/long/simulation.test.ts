@@ -1,0 +1,18 @@
+/** Hours of simulation: long runs of few seeds for what builds up slowly, short runs of many for what is rare. */
+import { expect, it } from 'vitest';
+import { runUntil, summary, told } from '../sim/seeds.ts';
+
+const SEED = Number(process.env.LEASEHOLD_SEED ?? Math.floor(Math.random() * 2 ** 31));
+/** Share of the time of one test. */
+const FOR_MS = 5 * 60_000;
+
+it.each([
+  { hours: 0.05, what: 'short runs' },
+  { hours: 2, what: 'long runs' },
+])('$what keep every promise', async ({ hours }) => {
+  const reports = await runUntil({ first: SEED, hours, forMs: FOR_MS, countMin: 2 });
+  console.log(`seeds ${SEED} to ${SEED + reports.length - 1}: ${summary(reports)}`);
+  const found = reports.filter(({ findings }) => findings.length > 0).map((report) => told(report, hours));
+  expect(found).toEqual([]);
+  expect(reports.length).toBeGreaterThanOrEqual(2);
+});
