@@ -73,7 +73,8 @@ export class Holding {
         onServed: (served) => served.kind === 'done' && this.#checkDeadline(served.value),
       });
       const answer = await outcome;
-      if (answer.kind === 'done') this.#grant.told(Number(answer.value.deadlineMonotonicNs) / 1e6);
+      if (answer.kind === 'done' && answer.isStale !== true)
+        this.#grant.told(Number(answer.value.deadlineMonotonicNs) / 1e6);
     }
     const { outcome } = this.#app.call({
       what: 'held',
@@ -82,7 +83,7 @@ export class Holding {
       onServed: (served) => served.kind === 'done' && served.value.held && this.#checkDeadline(served.value),
     });
     const answer = await outcome;
-    if (answer.kind !== 'done') return;
+    if (answer.kind !== 'done' || answer.isStale === true) return;
     const { held, deadlineMonotonicNs } = answer.value;
     if (held) this.#grant.told(Number(deadlineMonotonicNs) / 1e6);
     // With a stream it is told; a moment's doubt, as after a sleep of the machine, may pass (rule A2).

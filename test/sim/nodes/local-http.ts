@@ -11,7 +11,8 @@ import { LocalStreams } from './local-streams.ts';
 import { Localhost, type LocalhostOptions } from './localhost.ts';
 
 export type Outcome<T> =
-  | { readonly kind: 'done'; readonly value: T }
+  /** `isStale`: the machine has slept while the answer was on its way, so deadlines in it mean nothing (rule A2). */
+  | { readonly kind: 'done'; readonly value: T; readonly isStale?: boolean }
   | { readonly kind: 'refused'; readonly error: LeaseholdError }
   /** The connection broke: nobody knows what became of it. */
   | { readonly kind: 'broken' }
@@ -71,13 +72,16 @@ export class LocalHttp {
     this.#tell(app, options, promise);
     let isSettled = false;
     /** Travels back and is read by the application, unless it has left by then. */
-    const answer = (outcome: Outcome<T>): void =>
+    const answer = (outcome: Outcome<T>): void => {
+      const { sleeps } = app.process.machine;
       this.localhost.travel(() =>
         app.process.enter(app, 'message', () => {
           isSettled = true;
-          resolve(outcome);
+          const isStale = app.process.machine.sleeps !== sleeps;
+          resolve(outcome.kind === 'done' ? { ...outcome, isStale } : outcome);
         }),
       );
+    };
     let serving: OpenCall | null = null;
     let hasLeft = false;
     this.localhost.arrive(

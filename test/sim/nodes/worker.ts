@@ -20,6 +20,8 @@ const CONFIRM_MS_MAX = 5_000;
 const READ_MS_MAX = 5_000;
 const WAIT_GRACE_MS = 1_000;
 const SLACK_MS = 200;
+/** Pause after an acquire that came to nothing. */
+const BACK_OFF_MS_MAX = 1_000;
 /** Repeats of one `request` until it is given up. */
 const REPEATS_MAX = 4;
 
@@ -73,7 +75,8 @@ export class Worker {
     if (session === null && !isSingle) return;
     const target = this.#target(session);
     const granted = await this.#acquire(target);
-    if (granted !== null) await new Holding(this.#app, granted, target.session).work();
+    if (granted === null) await this.#app.life.sleep(random.between(0, BACK_OFF_MS_MAX));
+    else await new Holding(this.#app, granted, target.session).work();
   }
 
   #target(session: AppSession | null): Target {
@@ -122,13 +125,15 @@ export class Worker {
     const { random, life } = this.#app;
     const { fullName, session, waitMs, request } = target;
     let seen: { readonly key: string; readonly groupSession: number } | null = null;
+    let kept: number | undefined;
     const call = this.#app.call({
       what: `acquire of ${fullName} with wait ${waitMs}`,
       boundMs: acquireBoundMs(waitMs, request),
       waitsFor: fullName,
       ...(session === null ? {} : { session: session.id }),
-      run: (service, hangUp) =>
-        service.acquire(fullName, {
+      run: (service, hangUp) => {
+        kept = this.#grantKept(target);
+        return service.acquire(fullName, {
           mode: 'exclusive',
           permits: 1,
           reentrant: false,
@@ -138,10 +143,11 @@ export class Worker {
           client: this.#app.process.name,
           ...(session === null ? {} : { sessionId: session.id }),
           ...(request === undefined ? {} : { request }),
-        }),
+        });
+      },
       onServed: (outcome) => {
         if (outcome.kind === 'done') seen = this.#told(target, outcome.value);
-        else if (outcome.kind === 'refused') this.#checkRepeat(target, outcome.error.code);
+        else if (outcome.kind === 'refused') this.#checkRepeat(target, outcome.error.code, kept);
       },
     });
     if (random.chance(this.#habits.hangsUp)) {
@@ -150,7 +156,9 @@ export class Worker {
     }
     const outcome = await call.outcome;
     if (outcome.kind !== 'done') return outcome;
-    return { kind: 'done', value: this.#granted(target, outcome.value, seen) };
+    const deadlineMs =
+      outcome.isStale === true ? Number.NEGATIVE_INFINITY : Number(outcome.value.deadlineMonotonicNs) / 1e6;
+    return { kind: 'done', value: this.#granted(target, outcome.value, deadlineMs, seen) };
   }
 
   /** Rule A4: what the application is told is in the sidecar's state file by then. */
@@ -169,26 +177,28 @@ export class Worker {
     return null;
   }
 
-  /** Rule C4: a `request` whose grant the sidecar still keeps must not be refused as held, least of all by itself. */
-  #checkRepeat({ group, fullName, session, request }: Target, code: string): void {
-    if (request === undefined || session === null || (code !== 'HELD' && code !== 'WAIT_TIMEOUT')) return;
-    const { sidecar, findings } = this.#app.options;
-    const own = sidecar.store.grantOfRequest(group.alias, session.id, request);
-    if (own === undefined) return;
-    findings.add(
-      'rule C4',
-      `${request} of ${fullName} is refused ${code}, though it was granted token ${own.token}`,
-    );
+  /** The grant of this `request` that the sidecar keeps now. */
+  #grantKept({ group, session, request }: Target): number | undefined {
+    if (request === undefined || session === null) return undefined;
+    return this.#app.options.sidecar.store.grantOfRequest(group.alias, session.id, request)?.token;
+  }
+
+  /** Rule C4: a repeat must not be refused as held, least of all by its own grant, which was there when it arrived. */
+  #checkRepeat(target: Target, code: string, keptAtArrival: number | undefined): void {
+    if (code !== 'HELD' && code !== 'WAIT_TIMEOUT') return;
+    if (keptAtArrival === undefined || this.#grantKept(target) !== keptAtArrival) return;
+    const { request, fullName } = target;
+    const message = `${request} of ${fullName} is refused ${code}, though it was granted token ${keptAtArrival}`;
+    this.#app.options.findings.add('rule C4', message);
   }
 
   #granted(
     { group, name, fullName, session }: Target,
-    granted: Granted,
+    { sessionId, token }: Granted,
+    deadlineMs: number,
     seen: { readonly key: string; readonly groupSession: number } | null,
   ): AppGrant {
-    const { sessionId, token, deadlineMonotonicNs } = granted;
     const known = this.#app.grants.get(token);
-    const deadlineMs = Number(deadlineMonotonicNs) / 1e6;
     if (known !== undefined) {
       known.told(deadlineMs);
       return known;

@@ -26,6 +26,8 @@ export class Machine {
   /** Time asleep so far: the monotonic clock does not count it. */
   #asleepUs = 0;
   #fellAsleepUs: number | null = null;
+  /** How often it has slept. */
+  sleeps = 0;
 
   constructor(world: World, { rate, monotonicAtStartMs, wallAtStartMs }: MachineOptions) {
     this.#world = world;
@@ -66,6 +68,7 @@ export class Machine {
     if (this.#fellAsleepUs === null) return;
     this.#asleepUs += this.#world.nowUs - this.#fellAsleepUs;
     this.#fellAsleepUs = null;
+    this.sleeps++;
     for (const process of this.#processes) process.resume(this, options);
   }
 
