@@ -59,7 +59,8 @@ export class Envelope {
   /** The earliest deadline of its namespaces (rule A6); without any, what one opened now would have. */
   get deadlineMs(): number {
     const { ttlMs } = this.options;
-    let earliest = this.#runtime.clock.monotonicMs() + ttlMs - marginMs(ttlMs);
+    const openedNowMs = this.#runtime.clock.monotonicMs() + ttlMs - marginMs(ttlMs);
+    let earliest = Math.min(openedNowMs, this.silentUntilMs);
     for (const { deadlineMs } of this.namespaces.values()) earliest = Math.min(earliest, deadlineMs);
     return earliest;
   }

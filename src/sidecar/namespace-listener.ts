@@ -66,8 +66,10 @@ function told(
   { runtime, envelope, alias, metrics, ended }: ListenerContext,
   session: () => NamespaceSession,
 ) {
-  const inMs = (deadlineMs: number): number =>
-    Math.max(0, Math.floor(deadlineMs - runtime.clock.monotonicMs()));
+  const inMs = (deadlineMs: number): number => {
+    const leftMs = Math.min(deadlineMs, envelope.silentUntilMs) - runtime.clock.monotonicMs();
+    return Math.max(0, Math.floor(leftMs));
+  };
   const of = ({ name, token }: Grant) => ({ name: `${alias}/${name}`, token });
   const from = (request: string | undefined) => (request === undefined ? {} : { request });
   const until = (grant: Grant) => ({ deadlineInMs: inMs(session().deadlineOf(grant)) });

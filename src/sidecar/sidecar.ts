@@ -289,7 +289,7 @@ export class Sidecar implements SidecarService {
       sessionId: envelope.options.id,
       token: grant.token,
       leaseTtlMs: session.ttlMs,
-      ...this.#deadline(session.deadlineOf(grant)),
+      ...this.#deadline(Math.min(session.deadlineOf(grant), envelope.silentUntilMs)),
     };
   }
 

@@ -3,8 +3,8 @@ import { expect, it } from 'vitest';
 import { runUntil, summary, told } from '../sim/seeds.ts';
 
 const SEED = Number(process.env.LEASEHOLD_SEED ?? Math.floor(Math.random() * 2 ** 31));
-/** Share of the time of one test. */
-const FOR_MS = 5 * 60_000;
+/** How long each kind of run is given. */
+const FOR_MS = Number(process.env.LEASEHOLD_SIM_MS ?? 5 * 60_000);
 
 it.each([
   { hours: 0.05, what: 'short runs' },

@@ -160,6 +160,7 @@ export class Cluster {
     return new LockGroup(world, {
       alias,
       plan,
+      config: alias === plan.aliases[0] ? plan.config : { ...plan.config, ttlMs: plan.otherTtlMs },
       store,
       judge,
       findings,

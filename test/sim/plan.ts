@@ -62,6 +62,8 @@ export interface Plan {
   /** Names below each alias. */
   readonly names: number;
   readonly config: NamespaceConfig;
+  /** TTL of the second namespace, where there is one. */
+  readonly otherTtlMs: number;
   readonly hasJitter: boolean;
   /** Largest difference of a clock's rate from 1. */
   readonly rateSpread: number;
@@ -76,6 +78,7 @@ export interface Plan {
 }
 
 const FAULT_SHARE = 0.3;
+const TTLS_MS = [5_000, 8_000, 15_000, 20_000];
 
 export function makePlan(world: World): Plan {
   const random = world.random('plan');
@@ -88,6 +91,7 @@ export function makePlan(world: World): Plan {
     workersPerApplication: random.between(1, 2),
     names: random.between(1, 4),
     config: makeConfig(random),
+    otherTtlMs: random.pick(TTLS_MS),
     hasJitter: random.chance(0.7),
     rateSpread: random.pick([0, 0.001, 0.005, 0.01]),
     networkDelayMs: random.pick([
@@ -168,7 +172,7 @@ export function makeConfig(random: Random): NamespaceConfig {
     namespace: 'simulated',
     name: 'locks',
     safetyClass: 'Efficiency',
-    ttlMs: random.pick([5_000, 8_000, 15_000, 20_000]),
+    ttlMs: random.pick(TTLS_MS),
     ttlMsMin: 5_000,
     ttlMsMax: 60_000,
     lockDelayMs: random.pick([0, 0, 1_000, 5_000]),

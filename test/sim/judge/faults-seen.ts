@@ -6,6 +6,8 @@ import type { World } from '../world/world.ts';
 
 interface Hindrance {
   open: number;
+  /** Hindrances that overlap and so make one. */
+  begun: number;
   sinceUs: number;
   /** End of the one before. */
   beforeUs: number;
@@ -24,11 +26,13 @@ export class FaultsSeen {
   }
 
   begin(part: string): void {
-    const known = this.#parts.get(part) ?? { open: 0, sinceUs: 0, beforeUs: -1, clearSinceUs: -1 };
+    const known = this.#parts.get(part) ?? { open: 0, begun: 0, sinceUs: 0, beforeUs: -1, clearSinceUs: -1 };
     if (known.open++ === 0) {
       known.sinceUs = this.#world.nowUs;
       known.beforeUs = known.clearSinceUs;
+      known.begun = 0;
     }
+    known.begun++;
     this.#parts.set(part, known);
   }
 
@@ -44,18 +48,22 @@ export class FaultsSeen {
   was(part: string, fromUs: number): void {
     const before = this.#parts.get(part);
     const isKnown = before !== undefined && (before.open > 0 || fromUs <= before.clearSinceUs);
-    const { sinceUs, beforeUs } = before ?? { sinceUs: fromUs, beforeUs: -1 };
+    const { sinceUs, beforeUs, begun } = before ?? { sinceUs: fromUs, beforeUs: -1, begun: 0 };
     this.begin(part);
     const known = this.#parts.get(part) as Hindrance;
     known.sinceUs = isKnown ? Math.min(sinceUs, fromUs) : fromUs;
-    if (isKnown) known.beforeUs = beforeUs;
+    if (isKnown) {
+      known.beforeUs = beforeUs;
+      known.begun = begun;
+    }
     this.end(part);
   }
 
-  /** How long the part had been clear when it was hindered last, µs. */
+  /** How long the part had been clear when it was hindered last, µs; 0 if several things hindered it at once. */
   clearBeforeUs(part: string): number {
     const known = this.#parts.get(part);
-    return known === undefined ? Number.POSITIVE_INFINITY : known.sinceUs - known.beforeUs;
+    if (known === undefined) return Number.POSITIVE_INFINITY;
+    return known.begun === 1 ? known.sinceUs - known.beforeUs : 0;
   }
 
   /** Whether nothing has hindered any of these parts since then. */

@@ -3,7 +3,7 @@
  * And nothing is renewed for an application that must show itself by a stream and has not.
  */
 import type { SessionId } from '../../../src/api/entry.ts';
-import type { Signs } from '../nodes/localhost.ts';
+import { silentSinceUs } from '../nodes/localhost.ts';
 import type { LockGroup } from '../nodes/lock-group.ts';
 import type { SidecarNode } from '../nodes/sidecar-node.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
@@ -61,18 +61,5 @@ export class SilenceWatch {
     const message = `${group.alias}: the application of session ${session} was silent for ${silentMs} ms; it still has ${state.holds.size} locks and ${state.waits.size} waits`;
     this.#findings.add('rule A3', message);
     return true;
-  }
-}
-
-function silentSinceUs(keepalive: 'app' | 'stream' | 'both', signs: Signs, nowUs: number): number {
-  const calls = signs.openCalls > 0 ? nowUs : signs.lastUs;
-  const stream = signs.isStreamOpen ? nowUs : signs.streamMissingSinceUs;
-  switch (keepalive) {
-    case 'app':
-      return calls;
-    case 'stream':
-      return stream;
-    case 'both':
-      return Math.min(calls, stream);
   }
 }

@@ -114,3 +114,17 @@ export class Localhost {
     this.findings.add('api-error', `${what} failed otherwise than by the error table: ${text}`);
   }
 }
+
+/** Since when an application has been silent in the way that its session minds; now, if it is not. */
+export function silentSinceUs(keepalive: 'app' | 'stream' | 'both', signs: Signs, nowUs: number): number {
+  const calls = signs.openCalls > 0 ? nowUs : signs.lastUs;
+  const stream = signs.isStreamOpen ? nowUs : signs.streamMissingSinceUs;
+  switch (keepalive) {
+    case 'app':
+      return calls;
+    case 'stream':
+      return stream;
+    case 'both':
+      return Math.min(calls, stream);
+  }
+}

@@ -20,6 +20,8 @@ const RESTART_MS_MAX = 2_000;
 export interface LockGroupOptions {
   readonly alias: string;
   readonly plan: Plan;
+  /** To begin with. */
+  readonly config: NamespaceConfig;
   readonly store: WatchedStore;
   readonly judge: GroupJudge;
   readonly findings: Findings;
@@ -53,7 +55,7 @@ export class LockGroup {
     this.judge = options.judge;
     this.store = options.store;
     this.part = `server ${options.alias}`;
-    this.config = options.plan.config;
+    this.config = options.config;
     this.#servers = options.processes.map(
       (process) =>
         new LockServer({

@@ -11,8 +11,9 @@ import { MemoryStateStore, type SidecarRecord } from '../../../src/sidecar/state
 import type { FrameTap } from '../judge/frame-tap.ts';
 import type { Link } from '../world/network.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
+import { US_PER_MS } from '../world/world.ts';
 import { LocalHttp } from './local-http.ts';
-import type { LocalhostOptions } from './localhost.ts';
+import { type LocalhostOptions, silentSinceUs } from './localhost.ts';
 import type { LockGroup } from './lock-group.ts';
 
 type EnvelopeRecord = Extract<SidecarRecord, { type: 'envelope' }>;
@@ -95,6 +96,9 @@ function placeOf({ alias, envelope }: { readonly alias: string; readonly envelop
   return `${alias} ${envelope}`;
 }
 
+/** Between the moment in which an application shows itself and the one in which that is noted. */
+const ROUNDING_MS = 1;
+
 export interface SidecarNodeOptions {
   readonly name: string;
   readonly process: VirtualProcess;
@@ -139,7 +143,24 @@ export class SidecarNode {
   /** Rule A1: no deadline told may be later than what the last acknowledged keepalive allows. */
   checkDeadline(alias: string, sessionId: string, deadline: Deadline): void {
     const session = this.store.groupSession(alias, sessionId);
+    this.#checkAgainstSilence(sessionId, Number(deadline.deadlineMonotonicNs) / 1e6);
     if (session !== undefined) this.#options.taps.get(alias)?.checkDeadline(session, deadline);
+  }
+
+  /** Rule A3: nor later than the end of the session if its application says nothing more. */
+  #checkAgainstSilence(sessionId: string, toldMs: number): void {
+    const envelope = this.store.envelopes.get(sessionId);
+    const signs = this.http.localhost.signs.get(sessionId);
+    const { machine, world } = this.process;
+    // A sleep of the machine counts on one clock and not on the other.
+    if (envelope === undefined || signs === undefined || machine.sleeps > 0) return;
+    const silentMs = (world.nowUs - silentSinceUs(envelope.keepalive, signs, world.nowUs)) / US_PER_MS;
+    const limitMs = machine.monotonicMs() - silentMs * machine.rate + envelope.ttlMs;
+    if (toldMs <= limitMs + ROUNDING_MS) return;
+    this.#options.http.findings.add(
+      'rule A3',
+      `session ${sessionId} is told ${toldMs} as its deadline; silent, it ends at ${limitMs}`,
+    );
   }
 
   linkPart(alias: string): string {

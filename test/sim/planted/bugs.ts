@@ -272,4 +272,20 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
       config: { ...plan.config, lockDelayMs: 5_000 },
     }),
   },
+  {
+    name: 'a deadline is told that outlasts the silence of the application',
+    rule: 'A3',
+    file: 'src/sidecar/sidecar.ts',
+    from: 'Math.min(session.deadlineOf(grant), envelope.silentUntilMs)',
+    to: 'session.deadlineOf(grant)',
+    change: (plan) => ({ ...plan, aliases: ['blue', 'green'], otherTtlMs: 5_000 }),
+  },
+  {
+    name: 'a look at a lock promises more than the last sign of life',
+    rule: 'A3',
+    file: 'src/sidecar/sidecar.ts',
+    from: 'Math.min(held?.deadlineMs ?? 0, silentUntilMs)',
+    to: 'held?.deadlineMs ?? 0',
+    change: (plan) => ({ ...plan, habits: { ...plan.habits, keepaliveShare: 0.7, holdMs: 60_000 } }),
+  },
 ];
