@@ -11,7 +11,7 @@ export interface Stored {
   open(): Promise<LockLog>;
   /** Flips a bit of the chunk as stored. */
   damageChunk(manifest: SnapshotManifest, chunk: number): Promise<void>;
-  remove(): void;
+  remove(): void | Promise<void>;
 }
 
 function storedInMemory(open: (store: MemoryStore) => LockLog): Stored {

@@ -63,8 +63,8 @@ export class DeposedError extends Error {
 
 /** The stored log contradicts itself (a gap, a wrong hash): never repaired silently. */
 export class CorruptLogError extends Error {
-  constructor(message: string) {
-    super(message);
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
     this.name = 'CorruptLogError';
   }
 }

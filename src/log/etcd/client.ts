@@ -1,0 +1,138 @@
+/**
+ * Calls to etcd, made safe: every call has a deadline, nothing is ever repeated in here, and an answer from the past is no
+ * answer. One member at a time: after a call that failed the next one goes to another member.
+ *
+ * npm `etcd3` is used for its typed KV and lease calls only. Its own fault handling repeats writes blindly, so it is the noop
+ * policy here; its Election, Lock and `lost` event are not used (they answer by one to two TTL late).
+ */
+import { noop } from 'cockatiel';
+import { Etcd3, type IOptions } from 'etcd3';
+import type {
+  ILeaseKeepAliveRequest,
+  ILeaseKeepAliveResponse,
+  IRequestOp,
+  IResponseHeader,
+  ITxnRequest,
+  ITxnResponse,
+} from 'etcd3/lib/rpc.js';
+import type { Clock } from '../../platform/runtime.ts';
+import { LogUnavailableError } from '../errors.ts';
+
+/** A page of entries at their largest. etcd itself has no limit on answers. */
+const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
+
+export interface EtcdClientOptions {
+  /** `http://host:port` or `https://host:port` of the members; the first is the nearest. */
+  readonly endpoints: readonly string[];
+  readonly clock: Clock;
+  readonly credentials?: NonNullable<IOptions['credentials']>;
+  /** Deadline of one call. */
+  readonly callMs?: number;
+}
+
+const CALL_MS_DEFAULT = 2_000;
+
+/** A stream of keepalives, as etcd3 gives it. */
+export interface KeepaliveStream {
+  write(request: ILeaseKeepAliveRequest): void;
+  on(event: 'data', listener: (answer: ILeaseKeepAliveResponse) => void): unknown;
+  on(event: 'error' | 'end', listener: (error?: Error) => void): unknown;
+  cancel(): void;
+}
+
+export class EtcdClient {
+  readonly #members: readonly Etcd3[];
+  readonly #clock: Clock;
+  readonly #callMs: number;
+  #current = 0;
+  /** Highest revision that any answer showed. */
+  #revision = 0n;
+
+  constructor({ endpoints, clock, credentials, callMs = CALL_MS_DEFAULT }: EtcdClientOptions) {
+    if (endpoints.length === 0) throw new RangeError('no etcd endpoint is given');
+    this.#clock = clock;
+    this.#callMs = callMs;
+    this.#members = endpoints.map(
+      (endpoint) =>
+        new Etcd3({
+          hosts: endpoint,
+          faultHandling: { global: noop, host: () => noop },
+          grpcOptions: { 'grpc.max_receive_message_length': ANSWER_BYTES_MAX },
+          ...(credentials === undefined ? {} : { credentials }),
+        }),
+    );
+  }
+
+  /** @throws LogUnavailableError the outcome is unknown. */
+  txn(request: ITxnRequest): Promise<ITxnResponse> {
+    return this.#call('transaction', (member, options) => member.kv.txn(request, options));
+  }
+
+  /** Several reads at one revision. */
+  async read(ranges: readonly NonNullable<IRequestOp['request_range']>[]) {
+    const { responses } = await this.txn({ success: ranges.map((range) => ({ request_range: range })) });
+    return responses.map(({ response_range: range }) => range.kvs);
+  }
+
+  /** Forgets what was overwritten and deleted before now (rule L5). */
+  async compact(): Promise<void> {
+    const revision = String(this.#revision);
+    await this.#call('compaction', (member, options) => member.kv.compact({ revision }, options));
+  }
+
+  async grantLease(ttlSeconds: number): Promise<string> {
+    const { ID } = await this.#call('grant of a lease', (member, options) =>
+      member.leaseClient.leaseGrant({ TTL: ttlSeconds }, options),
+    );
+    return ID;
+  }
+
+  async revokeLease(id: string): Promise<void> {
+    await this.#call('revocation of a lease', (member, options) =>
+      member.leaseClient.leaseRevoke({ ID: id }, options),
+    );
+  }
+
+  /** One stream for all keepalives of a lease: one a call would stay open on the server (case I09). */
+  async openKeepalives(): Promise<KeepaliveStream> {
+    return (await this.#member.leaseClient.leaseKeepAlive()) as unknown as KeepaliveStream;
+  }
+
+  /** Takes the next member, after the one in use let a call down. */
+  skipMember(): void {
+    this.#current = (this.#current + 1) % this.#members.length;
+  }
+
+  close(): void {
+    for (const member of this.#members) member.close();
+  }
+
+  get #member(): Etcd3 {
+    return this.#members[this.#current] as Etcd3;
+  }
+
+  async #call<T extends { readonly header: IResponseHeader }>(
+    what: string,
+    call: (member: Etcd3, options: { readonly deadline: number }) => Promise<T>,
+  ): Promise<T> {
+    const member = this.#member;
+    let answer: T;
+    try {
+      answer = await call(member, { deadline: this.#clock.wallMs() + this.#callMs });
+    } catch (error) {
+      if (member === this.#member) this.skipMember();
+      throw new LogUnavailableError(`a ${what} was not answered by etcd: ${String(error)}`, { cause: error });
+    }
+    this.#refusePast(what, BigInt(answer.header.revision));
+    return answer;
+  }
+
+  /** A member that was stopped and goes on may answer from before its stop (case G15). */
+  #refusePast(what: string, revision: bigint): void {
+    if (revision < this.#revision) {
+      this.skipMember();
+      throw new LogUnavailableError(`a ${what} was answered from revision ${revision}, which is past`);
+    }
+    this.#revision = revision;
+  }
+}

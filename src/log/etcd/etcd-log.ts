@@ -1,0 +1,91 @@
+/**
+ * The etcd engine: a log that survives the loss of a minority of its members. One handle per lock server; whoever holds the key `leader` writes.
+ */
+import type { Clock, Logger, Random, Timers } from '../../platform/runtime.ts';
+import { LogUnavailableError } from '../errors.ts';
+import { pauseWith } from '../pause.ts';
+import type { LockLog } from '../port.ts';
+import type { StoreArguments, StoreCaller, StoreMethod, StoreReply } from '../store.ts';
+import { StoreLog } from '../store-log.ts';
+import { Campaign } from './campaign.ts';
+import { EtcdClient, type EtcdClientOptions } from './client.ts';
+import { EtcdStore } from './etcd-store.ts';
+import { Keys } from './keys.ts';
+
+/** 128 random bits. */
+const ID_BYTES = 16;
+const LEASE_TTL_SECONDS_DEFAULT = 5;
+const PREFIX_DEFAULT = 'leasehold/';
+
+export interface EtcdLogOptions extends EtcdClientOptions {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Where the group's keys lie; ends in a slash. */
+  readonly prefix?: string;
+  readonly leaseTtlSeconds?: number;
+}
+
+/**
+ * Opens the log of a lock group, makes it if there is none.
+ * @throws LogUnavailableError etcd did not answer; CorruptLogError.
+ */
+export async function openEtcdLog(options: EtcdLogOptions): Promise<LockLog> {
+  const { timers, random, logger, prefix = PREFIX_DEFAULT } = options;
+  const client = new EtcdClient(options);
+  const keys = new Keys(prefix);
+  const store = new EtcdStore(client, keys);
+  const leaseTtlSeconds = options.leaseTtlSeconds ?? LEASE_TTL_SECONDS_DEFAULT;
+  const campaign = new Campaign({ client, keys, timers, random, leaseTtlSeconds });
+  const lineage = await firstAnswer(options.endpoints.length, () => store.lineage(random, ID_BYTES)).catch(
+    (error: unknown) => {
+      client.close();
+      throw error;
+    },
+  );
+  return new StoreLog(lineage, new EtcdCaller(client, store, campaign), {
+    pause: pauseWith(timers),
+    newId: () => random.hex(ID_BYTES),
+    onOutage: (change) => {
+      const fields = { prefix, lineage, method: change.method };
+      if (change.type === 'began') logger.warn({ ...fields, error: change.error }, 'the log does not answer');
+      else logger.info(fields, 'the log answers again');
+    },
+  });
+}
+
+/** Each member gets one try: the first ones may be down. */
+async function firstAnswer<T>(members: number, call: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof LogUnavailableError) || tries === members) throw error;
+    }
+  }
+}
+
+class EtcdCaller implements StoreCaller {
+  readonly #client: EtcdClient;
+  readonly #store: EtcdStore;
+  readonly #campaign: Campaign;
+
+  constructor(client: EtcdClient, store: EtcdStore, campaign: Campaign) {
+    this.#client = client;
+    this.#store = store;
+    this.#campaign = campaign;
+  }
+
+  call<M extends StoreMethod>(method: M, args: StoreArguments<M>): Promise<StoreReply<M>> {
+    if (method === 'campaign') {
+      return this.#campaign.win(...(args as StoreArguments<'campaign'>)) as Promise<StoreReply<M>>;
+    }
+    return Reflect.apply(this.#store[method as Exclude<StoreMethod, 'campaign'>], this.#store, args);
+  }
+
+  async close(): Promise<void> {
+    this.#campaign.close();
+    this.#client.close();
+  }
+}
