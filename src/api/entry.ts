@@ -219,6 +219,8 @@ export type LockEvent =
       readonly mode: Mode;
       readonly permits: number;
       readonly owner: string;
+      /** A re-entrant acquire joined a grant that its session has: same token, one key more (rule C6). */
+      readonly joined: boolean;
       readonly fromQueue: boolean;
       readonly waitedMs: number;
     })
@@ -231,9 +233,15 @@ export type LockEvent =
       readonly waitUntil: number;
     })
   | (OfRequest & { readonly type: 'refused'; readonly code: RefusalCode; readonly fromQueue: boolean })
-  | (OfGrant & { readonly type: 'released'; readonly cause: 'release' | 'close' })
-  /** `token` 0: it still waited. */
-  | (OfRequest & { readonly type: 'cancelled'; readonly token: Token })
+  /** `key`: of the acquire that was released; '' with `close`. `remaining`: keys that still hold the grant; 0 = it is over. */
+  | (OfGrant & {
+      readonly type: 'released';
+      readonly cause: 'release' | 'close';
+      readonly key: string;
+      readonly remaining: number;
+    })
+  /** `token` 0: it still waited. `remaining` as with `released`. */
+  | (OfRequest & { readonly type: 'cancelled'; readonly token: Token; readonly remaining: number })
   | (OfGrant & { readonly type: 'expired'; readonly cause: SessionEndCause })
   /** `until`: group time at which the grant ends unless the application gives it up before. */
   | (OfGrant & { readonly type: 'revoking'; readonly cause: RevokeCause; readonly until: number })
@@ -266,7 +274,8 @@ export interface GrantView {
   readonly token: Token;
   readonly keys: readonly string[];
   readonly mode: Mode;
-  readonly revoking: boolean;
+  /** Why it is being taken away; null while it is not. */
+  readonly revoking: RevokeCause | null;
 }
 
 export interface WaitView {
@@ -282,8 +291,9 @@ export interface HolderView {
   readonly purpose: string;
   readonly token: Token;
   readonly mode: Mode;
+  readonly permits: number;
   readonly heldForMs: number;
-  readonly revoking: boolean;
+  readonly revoking: RevokeCause | null;
 }
 
 /** What ended an acquire that was granted once, or why it was refused. */
@@ -312,7 +322,7 @@ export type CommandResult =
       readonly message: string;
       readonly field?: string;
       readonly limit?: number;
-      /** With HELD and QUEUE_FULL: who has the lock; null while only its lock-delay runs. */
+      /** With HELD and QUEUE_FULL: who has the lock (of several, who has had it longest); null while nobody has. */
       readonly holder?: HolderView | null;
       /** With HELD and QUEUE_FULL: how many wait, and what is left of the lock-delay. */
       readonly waiters?: number;

@@ -38,6 +38,10 @@ export const CLIENT_LOCKS_DEFAULT = 1_000;
 export const CLIENT_LOCKS_MAX = 100_000;
 export const CLIENT_OPERATIONS_PER_SECOND_DEFAULT = 200;
 
+/** Permits of a semaphore, and of one request for it. */
+export const PERMITS_MAX = 10_000;
+/** Acquires that may share one re-entrant grant (rule C6). */
+export const KEYS_PER_GRANT_MAX = 64;
 /** Outcomes of acquires that a session may leave unacknowledged (rule C5). */
 export const UNSETTLED_OUTCOMES_MAX = 256;
 /** Consequences (timers, ends) carried out in one entry (rule C1). */
@@ -62,5 +66,8 @@ export const LIST_LIMIT_MAX = 1_000;
 
 /** Version of the encoding of entries, frames and snapshots (rule L6). */
 export const FORMAT_VERSION = 1;
-/** Highest behaviour level this program can apply (rule C15). */
-export const BEHAVIOUR_LEVEL_MAX = 1;
+/**
+ * Highest behaviour level this program can apply (rule C15).
+ * 1: exclusive locks. 2: shared and semaphore locks, re-entrant acquires.
+ */
+export const BEHAVIOUR_LEVEL_MAX = 2;

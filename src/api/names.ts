@@ -4,33 +4,14 @@
  * no trimming, no case folding, no path rules, so a name means the same to everybody (cases H02, H04, H05, H10).
  */
 import { BUCKETS, NAME_BYTES_MAX } from './limits.ts';
+import { textProblem } from './text.ts';
 
-/** Length in bytes of UTF-8 without encoding; a lone surrogate counts 3, as its replacement would. */
-export function utf8Length(text: string): number {
-  let bytes = 0;
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    if (unit < 0x80) bytes += 1;
-    else if (unit < 0x800) bytes += 2;
-    else if (unit >= 0xd800 && unit < 0xdc00 && isLowSurrogate(text.charCodeAt(i + 1))) {
-      bytes += 4;
-      i++;
-    } else bytes += 3;
-  }
-  return bytes;
-}
-
-function isLowSurrogate(unit: number): boolean {
-  return unit >= 0xdc00 && unit < 0xe000;
-}
+const NAME_BOUNDS = { min: 1, max: NAME_BYTES_MAX } as const;
 
 /** Null when `name` (below its alias) may be locked, else what is wrong with it. */
 export function nameProblem(name: string): string | null {
-  if (name.length === 0) return 'the name is empty';
-  if (name.length > NAME_BYTES_MAX) return `the name is longer than ${NAME_BYTES_MAX} bytes of UTF-8`;
-  if (!name.isWellFormed()) return 'the name is not well-formed Unicode (it has a lone surrogate)';
-  if (utf8Length(name) > NAME_BYTES_MAX) return `the name is longer than ${NAME_BYTES_MAX} bytes of UTF-8`;
-  return null;
+  const problem = textProblem(name, NAME_BOUNDS);
+  return problem === null ? null : `the name ${problem}`;
 }
 
 /** Bucket of a name, 0 to 4095: FNV-1a over its UTF-16 units, both bytes of each. Part of the protocol: never change. */

@@ -4,7 +4,15 @@
  * Frames are never changed after they were sent: a receiver may keep them.
  */
 import type { Mode } from './config.ts';
-import type { ClientCommand, CommandResult, HolderView, LockEvent, SessionId, Token } from './entry.ts';
+import type {
+  ClientCommand,
+  CommandResult,
+  HolderView,
+  LockEvent,
+  RevokeCause,
+  SessionId,
+  Token,
+} from './entry.ts';
 
 export type { HolderView } from './entry.ts';
 
@@ -41,13 +49,16 @@ export interface WaiterView {
   readonly client: string;
   readonly owner: string;
   readonly mode: Mode;
+  readonly permits: number;
   readonly waitedMs: number;
 }
 
 /** A lock as reads show it. A free name has no holder, no waiters, no delay. */
 export interface LockView {
   readonly name: string;
+  /** By rising token; at most 100 are shown, `holderCount` counts them all. */
   readonly holders: readonly HolderView[];
+  readonly holderCount: number;
   readonly waiters: readonly WaiterView[];
   readonly waiterCount: number;
   /** What is left of the lock-delay; 0 = none runs. */
@@ -102,6 +113,11 @@ export interface ClientFrame {
   readonly mark?: Mark;
 }
 
+export interface RevokingGrant {
+  readonly token: Token;
+  readonly cause: RevokeCause;
+}
+
 /** Per session: what the client must believe, so that it notices when it believes something else (rules C9, S3). */
 export type KeepaliveStatus =
   | {
@@ -111,8 +127,8 @@ export type KeepaliveStatus =
       readonly grants: number;
       /** `digestOf`, XORed over the tokens of the session's grants. */
       readonly digest: number;
-      /** Tokens under revocation: the keepalive does not extend them. */
-      readonly revoking: readonly Token[];
+      /** Grants under revocation: the keepalive does not extend them (rule C9). */
+      readonly revoking: readonly RevokingGrant[];
     }
   | { readonly session: SessionId; readonly attach: number; readonly alive: false };
 
@@ -153,6 +169,18 @@ export interface ServerFrame {
   readonly answers: readonly Answer[];
   readonly notices: readonly SessionNotice[];
   readonly keepalive?: KeepaliveAnswer;
+}
+
+/** A client's stream to a front end, from the client's side of it. */
+export interface ClientStream {
+  send(frame: ClientFrame): void;
+  close(): void;
+}
+
+/** What comes back on it. */
+export interface ClientHandler {
+  onFrame(frame: ServerFrame): void;
+  onClose(): void;
 }
 
 /** What a front end passes on: the frames of its client streams, commands completed with identity and secret hash. */

@@ -1,76 +1,28 @@
 /**
- * acquire, release, cancel: what a session asks about one name. The order of the checks is the contract of README.md.
+ * acquire: what a session asks for. The order of the checks is the contract of README.md.
  */
-import type { NamespaceConfig } from '../api/config.ts';
-import type {
-  Acquire,
-  Cancel,
-  CommandResult,
-  HolderView,
-  LockEvent,
-  RefusalCode,
-  Release,
-} from '../api/entry.ts';
+import { MODES, type NamespaceConfig } from '../api/config.ts';
+import type { Acquire, CommandResult, LockEvent } from '../api/entry.ts';
 import {
   KEY_BYTES_MAX,
+  KEYS_PER_GRANT_MAX,
   OWNER_BYTES_MAX,
+  PERMITS_MAX,
   PURPOSE_BYTES_MAX,
   UNSETTLED_OUTCOMES_MAX,
   WAIT_MS_MAX,
 } from '../api/limits.ts';
-import { nameProblem, utf8Length } from '../api/names.ts';
+import { nameProblem } from '../api/names.ts';
+import { actingSession, fitsBytes, invalid, type Refused, settle } from './answers.ts';
 import { assert, unreachable } from './assert.ts';
+import { grant, join, keyCount } from './holds.ts';
+import { fitsNow, holdToJoin, policyRefusal, type Refusal } from './policy.ts';
+import { enqueue, lockOf, refuse } from './queue.ts';
 import type { KeyRecord, Lock, Session, State, Wait } from './state.ts';
-import {
-  dequeue,
-  endHold,
-  enqueue,
-  grant,
-  isAlive,
-  isConsumer,
-  isFree,
-  lockOf,
-  refuse,
-} from './transitions.ts';
 import { viewHolder } from './views.ts';
 
-type Refused = Extract<CommandResult, { type: 'refused' }>;
-
-export const DONE: CommandResult = { type: 'done' };
-const SESSION_EXPIRED: Refused = {
-  type: 'refused',
-  code: 'SESSION_EXPIRED',
-  message: 'the session is unknown or has ended',
-};
-const SUPERSEDED: Refused = {
-  type: 'refused',
-  code: 'SUPERSEDED',
-  message: 'the session has been attached again since',
-};
-
-export function invalid(field: string, message: string, limit?: number): Refused {
-  return { type: 'refused', code: 'INVALID', field, message, ...(limit === undefined ? {} : { limit }) };
-}
-
-/** The session a command may act for, or why it may not (rules C10, S3). */
-export function actingSession(state: State, id: number, attach: number | null): Session | Refused {
-  const session = state.sessions.get(id);
-  if (session === undefined || !isAlive(session)) return SESSION_EXPIRED;
-  if (attach !== null && attach !== session.attach) return SUPERSEDED;
-  return session;
-}
-
-/** The client has seen these outcomes; what is over can be forgotten (rule C5). */
-function settle(session: Session, acks: readonly string[]): void {
-  for (let i = 0; i < acks.length; i++) {
-    const record = session.keys.get(acks[i] as string);
-    if (record === undefined || record.settled || record.state.kind === 'waiting') continue;
-    record.settled = true;
-    session.unsettled--;
-    if (record.state.kind === 'ended') session.keys.delete(record.request.key);
-  }
-  assert(session.unsettled >= 0, 'more outcomes were settled than there are');
-}
+/** The level at which shared and semaphore locks and re-entrant acquires came (rule C15). */
+const ALL_MODES_LEVEL = 2;
 
 export function acquire(state: State, command: Acquire, events: LockEvent[]): CommandResult {
   const session = actingSession(state, command.session, command.attach);
@@ -78,7 +30,7 @@ export function acquire(state: State, command: Acquire, events: LockEvent[]): Co
   settle(session, command.acks);
   const known = session.keys.get(command.key);
   if (known !== undefined) return repeat(known, command);
-  const problem = acquireProblem(session, command);
+  const problem = acquireProblem(state, session, command);
   if (problem !== null) return problem;
 
   const record: KeyRecord = {
@@ -88,12 +40,11 @@ export function acquire(state: State, command: Acquire, events: LockEvent[]): Co
     settled: false,
   };
   session.keys.set(command.key, record);
-  const refusal = refusalBeforeLock(state, session, command);
-  return refusal === null ? take(state, record, events) : refuseNow(record, refusal, events);
+  return answer(state, record, events);
 }
 
 /** What is wrong with the request itself: answered, but nothing is remembered of it. */
-function acquireProblem(session: Session, command: Acquire): Refused | null {
+function acquireProblem(state: State, session: Session, command: Acquire): Refused | null {
   if (session.unsettled >= UNSETTLED_OUTCOMES_MAX) {
     return {
       type: 'refused',
@@ -102,53 +53,67 @@ function acquireProblem(session: Session, command: Acquire): Refused | null {
       limit: UNSETTLED_OUTCOMES_MAX,
     };
   }
-  const name = nameProblem(command.name);
-  if (name !== null) return invalid('name', name);
-  if (command.key === '' || !fits(command.key, KEY_BYTES_MAX)) {
+  return textProblem(command) ?? modeProblem(state, command);
+}
+
+function textProblem({ name, key, owner, purpose }: Acquire): Refused | null {
+  const problem = nameProblem(name);
+  if (problem !== null) return invalid('name', problem);
+  if (key === '' || !fitsBytes(key, KEY_BYTES_MAX)) {
     return invalid('key', `the key must have 1 to ${KEY_BYTES_MAX} bytes`, KEY_BYTES_MAX);
   }
-  if (command.mode !== 'exclusive' || command.permits !== 1) {
-    return invalid('mode', 'only exclusive locks are available yet');
-  }
-  if (command.reentrant) return invalid('reentrant', 're-entrancy is not available yet');
-  if (!fits(command.owner, OWNER_BYTES_MAX)) {
+  if (!fitsBytes(owner, OWNER_BYTES_MAX)) {
     return invalid('owner', `the owner is longer than ${OWNER_BYTES_MAX} bytes`, OWNER_BYTES_MAX);
   }
-  if (!fits(command.purpose, PURPOSE_BYTES_MAX)) {
+  if (!fitsBytes(purpose, PURPOSE_BYTES_MAX)) {
     return invalid('purpose', `the purpose is longer than ${PURPOSE_BYTES_MAX} bytes`, PURPOSE_BYTES_MAX);
-  }
-  if (!Number.isSafeInteger(command.waitMs) || command.waitMs < 0 || command.waitMs > WAIT_MS_MAX) {
-    return invalid('wait_ms', `the wait must be 0 to ${WAIT_MS_MAX} ms`, WAIT_MS_MAX);
   }
   return null;
 }
 
-/** Whether a text has at most so many bytes of UTF-8 and survives being written. */
-export function fits(text: string, bytesMax: number): boolean {
-  if (text.length > bytesMax) return false;
-  return text.isWellFormed() && (text.length * 3 <= bytesMax || utf8Length(text) <= bytesMax);
+function modeProblem(state: State, { mode, permits, reentrant, waitMs }: Acquire): Refused | null {
+  if (!MODES.includes(mode)) return invalid('mode', `the mode must be one of ${MODES.join(', ')}`);
+  if (!Number.isSafeInteger(permits) || permits < 1 || permits > PERMITS_MAX) {
+    return invalid('permits', `the permits must be 1 to ${PERMITS_MAX}`, PERMITS_MAX);
+  }
+  if (permits !== 1 && mode !== 'semaphore') {
+    return invalid('permits', 'only a semaphore has more than one permit', 1);
+  }
+  if (!Number.isSafeInteger(waitMs) || waitMs < 0 || waitMs > WAIT_MS_MAX) {
+    return invalid('wait_ms', `the wait must be 0 to ${WAIT_MS_MAX} ms`, WAIT_MS_MAX);
+  }
+  if (state.behaviour >= ALL_MODES_LEVEL) return null;
+  if (mode !== 'exclusive') return invalid('mode', 'only exclusive locks are available yet');
+  return reentrant ? invalid('reentrant', 're-entrancy is not available yet') : null;
 }
 
-interface Refusal {
-  readonly code: RefusalCode;
-  readonly message: string;
-  readonly field?: string;
-  readonly limit?: number;
-  readonly holder?: HolderView | null;
-  readonly waiters?: number;
-  readonly lockDelayMs?: number;
+/** Grants, queues or refuses a request that is in order; whatever it is told is remembered under its key (rule C5). */
+function answer(state: State, record: KeyRecord, events: LockEvent[]): CommandResult {
+  const { session, request } = record;
+  const refusal = refusalOfName(state, session, request);
+  if (refusal !== null) return refuseNow(record, refusal, events);
+  const config = state.config as NamespaceConfig;
+  const hold = holdToJoin(session, request);
+  if (hold !== null) {
+    if (keyCount(hold) >= KEYS_PER_GRANT_MAX) {
+      return refuseNow(record, overLimit('keys that share one grant', KEYS_PER_GRANT_MAX), events);
+    }
+    join(state, record, hold, events, null);
+    return { type: 'granted', token: hold.token };
+  }
+  if (session.holds.size + session.waits.size >= config.locksPerClient) {
+    const what = 'locks held or waited for by this session';
+    return refuseNow(record, overLimit(what, config.locksPerClient), events);
+  }
+  return take(state, config, record, events);
 }
 
-function refusalBeforeLock(state: State, session: Session, command: Acquire): Refusal | null {
-  const config = state.config;
-  if (config === null) return { code: 'NAMESPACE_NOT_FOUND', message: 'the namespace has been removed' };
-  if (!isConsumer(config, session.identity)) {
-    return { code: 'FORBIDDEN', message: `${session.identity.account} is not a consumer of this namespace` };
-  }
-  if (!config.modes.includes(command.mode)) {
-    return { code: 'INVALID', field: 'mode', message: `this namespace does not allow ${command.mode} locks` };
-  }
-  if (command.waitMs > config.maxWaitMs) {
+function refusalOfName(state: State, session: Session, request: Acquire): Refusal | null {
+  const { config } = state;
+  const refusal = policyRefusal(config, session, request);
+  if (refusal !== null) return refusal;
+  assert(config !== null, 'a request is allowed without a configuration');
+  if (request.waitMs > config.maxWaitMs) {
     return {
       code: 'INVALID',
       field: 'wait_ms',
@@ -156,11 +121,8 @@ function refusalBeforeLock(state: State, session: Session, command: Acquire): Re
       limit: config.maxWaitMs,
     };
   }
-  if (state.locks.get(command.name)?.quarantined === true) {
+  if (state.locks.get(request.name)?.quarantined === true) {
     return { code: 'QUARANTINED', message: 'the name is out of service until an administrator puts it back' };
-  }
-  if (session.holds.size + session.waits.size >= config.locksPerClient) {
-    return overLimit('locks held or waited for by this session', config.locksPerClient);
   }
   return null;
 }
@@ -169,19 +131,28 @@ function overLimit(what: string, limit: number): Refusal {
   return { code: 'QUOTA_EXCEEDED', message: `${what}: the limit is ${limit}`, limit };
 }
 
-/** Grants, queues or refuses a request that is in order. */
-function take(state: State, record: KeyRecord, events: LockEvent[]): CommandResult {
+function take(state: State, config: NamespaceConfig, record: KeyRecord, events: LockEvent[]): CommandResult {
   const { request } = record;
-  const config = state.config as NamespaceConfig;
   const lock = state.locks.get(request.name);
-  if (lock === undefined || isFree(lock)) {
-    assert(lock === undefined || lock.queue === null, 'a free lock has waiters');
-    if (state.holds >= config.heldLocks) {
-      return refuseNow(record, overLimit('locks held in this namespace', config.heldLocks), events);
-    }
-    const hold = grant(state, record, lock ?? lockOf(state, request.name), events, null);
-    return { type: 'granted', token: hold.token };
+  // Nobody overtakes who waits, even if there is room (rule C2).
+  if (lock !== undefined && (lock.queue !== null || !fitsNow(config, lock, request))) {
+    return waitFor(state, config, record, lock, events);
   }
+  if (state.holds >= config.heldLocks) {
+    return refuseNow(record, overLimit('locks held in this namespace', config.heldLocks), events);
+  }
+  const hold = grant(state, record, lock ?? lockOf(state, request.name), events, null);
+  return { type: 'granted', token: hold.token };
+}
+
+function waitFor(
+  state: State,
+  config: NamespaceConfig,
+  record: KeyRecord,
+  lock: Lock,
+  events: LockEvent[],
+): CommandResult {
+  const { request } = record;
   const full = queueRefusal(state, config, lock, request);
   if (full !== null) return refuseNow(record, full, events);
   const wait = enqueue(state, record, lock, request);
@@ -201,8 +172,7 @@ function take(state: State, record: KeyRecord, events: LockEvent[]): CommandResu
 
 function queueRefusal(state: State, config: NamespaceConfig, lock: Lock, request: Acquire): Refusal | null {
   if (request.waitMs === 0) {
-    const message = lock.hold === null ? 'the lock-delay of this name runs' : 'the lock is held';
-    return { code: 'HELD', message, ...standing(state, lock) };
+    return { code: 'HELD', message: whyNotNow(lock), ...standing(state, lock) };
   }
   const limit = config.maxWaitersPerName;
   if ((lock.queue?.size ?? 0) >= limit) {
@@ -220,6 +190,11 @@ function queueRefusal(state: State, config: NamespaceConfig, lock: Lock, request
   return null;
 }
 
+function whyNotNow(lock: Lock): string {
+  if (lock.hold !== null) return 'the lock is held';
+  return lock.delay === null ? 'others wait for the lock' : 'the lock-delay of this name runs';
+}
+
 /** How things stand at a lock that could not be had. */
 function standing(state: State, lock: Lock): Pick<Refusal, 'holder' | 'waiters' | 'lockDelayMs'> {
   return {
@@ -230,7 +205,7 @@ function standing(state: State, lock: Lock): Pick<Refusal, 'holder' | 'waiters' 
 }
 
 function refuseNow(record: KeyRecord, refusal: Refusal, events: LockEvent[]): CommandResult {
-  refuse(record, record.request.name, refusal.code, events, false);
+  refuse(record, refusal.code, events, false);
   return { type: 'refused', ...refusal };
 }
 
@@ -265,59 +240,4 @@ export function positionOf(wait: Wait): number {
     if (other === wait) return position;
   }
   assert(false, 'a wait is not in its queue');
-}
-
-export function release(state: State, command: Release, events: LockEvent[]): CommandResult {
-  const session = actingSession(state, command.session, command.attach);
-  if ('type' in session) return session;
-  settle(session, command.acks);
-  const hold = session.holds.get(command.token);
-  if (hold === undefined || hold.lock.name !== command.name)
-    return notHeld(state, command.name, command.token);
-  events.push({
-    type: 'released',
-    name: command.name,
-    session: session.id,
-    token: command.token,
-    cause: 'release',
-  });
-  endHold(state, hold, 'RELEASED', hold.revoking === null, events);
-  return DONE;
-}
-
-/** STALE_TOKEN: held under a higher token; NOT_HELD otherwise. */
-export function notHeld(state: State, name: string, token: number): Refused {
-  const hold = state.locks.get(name)?.hold ?? null;
-  return hold !== null && hold.token > token
-    ? {
-        type: 'refused',
-        code: 'STALE_TOKEN',
-        message: `the lock is held under the higher token ${hold.token}`,
-      }
-    : { type: 'refused', code: 'NOT_HELD', message: `the lock is not held under token ${token}` };
-}
-
-export function cancel(state: State, command: Cancel, events: LockEvent[]): CommandResult {
-  const session = actingSession(state, command.session, command.attach);
-  if ('type' in session) return session;
-  settle(session, command.acks);
-  const record = session.keys.get(command.key);
-  if (record === undefined) return DONE;
-  const now = record.state;
-  const { name } = record.request;
-  const token = now.kind === 'held' ? now.token : 0;
-  if (now.kind !== 'ended')
-    events.push({ type: 'cancelled', name, session: session.id, key: command.key, token });
-  if (now.kind === 'waiting') dequeue(state, now);
-  if (now.kind === 'held') endHold(state, now, 'RELEASED', now.revoking === null, events);
-  forget(session, record);
-  return DONE;
-}
-
-/** Removes a key for good: a cancel settles it, whatever became of it. */
-function forget(session: Session, record: KeyRecord): void {
-  const isCounted =
-    session.keys.delete(record.request.key) && !record.settled && record.state.kind === 'ended';
-  if (isCounted) session.unsettled--;
-  assert(session.unsettled >= 0, 'more outcomes were settled than there are');
 }

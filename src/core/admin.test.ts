@@ -10,7 +10,13 @@ import {
   traceOf,
 } from '../../test/support/core.ts';
 import type { Entry, TakeOver } from '../api/entry.ts';
-import { TOKEN_MAX, TOKEN_RAISE_MAX, TOKENS_PER_SECOND, UNIX_SECONDS_MAX } from '../api/limits.ts';
+import {
+  BEHAVIOUR_LEVEL_MAX,
+  TOKEN_MAX,
+  TOKEN_RAISE_MAX,
+  TOKENS_PER_SECOND,
+  UNIX_SECONDS_MAX,
+} from '../api/limits.ts';
 import { apply, createState } from './index.ts';
 
 const NOW_SECONDS = 1_800_000_000;
@@ -187,11 +193,15 @@ describe('the token counter', () => {
 
 describe('the rest', () => {
   it('rule C15: a behaviour level is raised only to one that this program supports', () => {
-    const group = new TestGroup();
-    for (const level of [0, 1, 2]) {
-      expect(group.one({ type: 'raiseBehaviour', level })).toMatchObject({ code: 'INVALID', field: 'level' });
+    const group = new TestGroup({ behaviour: 1 });
+    const raise = (level: number) => group.one({ type: 'raiseBehaviour', level });
+    for (const level of [0, 1, BEHAVIOUR_LEVEL_MAX + 1]) {
+      expect(raise(level)).toMatchObject({ code: 'INVALID', field: 'level' });
+      expect(group.state.behaviour).toBe(1);
     }
-    expect(group.state.behaviour).toBe(1);
+    expect(raise(2)).toEqual({ type: 'done' });
+    for (const level of [1, 2]) expect(raise(level)).toMatchObject({ code: 'INVALID', field: 'level' });
+    expect(group.state.behaviour).toBe(2);
   });
 
   it('rule S7: resign has no effect on locks', () => {

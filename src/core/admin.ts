@@ -1,6 +1,7 @@
 /**
  * Commands of the leader, the operator and administrators.
  */
+import type { NamespaceConfig } from '../api/config.ts';
 import type {
   Break,
   CommandResult,
@@ -19,22 +20,56 @@ import {
   TOKENS_PER_SECOND,
   UNIX_SECONDS_MAX,
 } from '../api/limits.ts';
-import { actingSession, DONE, invalid, notHeld } from './acquire.ts';
+import { actingSession, DONE, invalid, notHeld } from './answers.ts';
 import { assert } from './assert.ts';
-import { stripForeignSessions } from './sessions.ts';
-import type { State } from './state.ts';
-import { dequeue, endHold, grantNext, lockOf, refuse, revoke } from './transitions.ts';
+import { joinToEnd, joinToServe, joinToStrip, lookAgain } from './backlog.ts';
+import { holdsOf, holdWithToken } from './crowd.ts';
+import { endHold } from './ends.ts';
+import { revoke } from './holds.ts';
+import { isAlive, isForeign, permitsOf } from './policy.ts';
+import { dequeue, dropIfIdle, lockOf, refuse } from './queue.ts';
+import type { Lock, Session, State } from './state.ts';
 
-/** Rule C11: versions only grow; existing grants keep mode and TTL. */
+/** Rule C11: versions only grow; existing grants keep mode and TTL. What must give way does so through the backlog. */
 export function configure(state: State, command: Configure, events: LockEvent[]): CommandResult {
   if (command.version <= state.configVersion) {
     return invalid('version', `version ${state.configVersion} is in force already`, state.configVersion);
   }
+  const before = state.config;
   state.configVersion = command.version;
   state.config = command.config;
   events.push({ type: 'configured', version: command.version });
-  stripForeignSessions(state);
+  for (const session of state.sessions.values()) if (isForeign(state, session)) joinToStrip(state, session);
+  for (const name of changedSemaphores(state, before)) joinToServe(state, name);
   return DONE;
+}
+
+/** Names in use as semaphores whose permits are not what they were; in order of UTF-16 units. */
+function changedSemaphores(state: State, before: NamespaceConfig | null): string[] {
+  const { config } = state;
+  // The common case of a change: nothing about semaphores. It must not cost a look at a million locks.
+  if (hasSameSemaphores(before, config)) return [];
+  const names: string[] = [];
+  for (const lock of state.locks.values()) {
+    const { name } = lock;
+    if (isSemaphore(lock) && (permitsOf(before, name) ?? 0) !== (permitsOf(config, name) ?? 0))
+      names.push(name);
+  }
+  return names.sort();
+}
+
+function hasSameSemaphores(a: NamespaceConfig | null, b: NamespaceConfig | null): boolean {
+  const [first, second] = [a?.semaphores ?? [], b?.semaphores ?? []];
+  return (
+    first.length === second.length &&
+    first.every(({ pattern, permits }, i) => pattern === second[i]?.pattern && permits === second[i]?.permits)
+  );
+}
+
+function isSemaphore({ hold, queue }: Lock): boolean {
+  if (hold?.record.request.mode === 'semaphore') return true;
+  for (const { record } of queue ?? []) if (record.request.mode === 'semaphore') return true;
+  return false;
 }
 
 /**
@@ -69,8 +104,9 @@ export function raiseBehaviour(state: State, command: RaiseBehaviour): CommandRe
 
 /** Takes a grant away (rule C9). Refused when the holder has changed, since the reason was about another one. */
 export function breakLock(state: State, command: Break, events: LockEvent[]): CommandResult {
-  const hold = state.locks.get(command.name)?.hold ?? null;
-  if (hold === null || hold.token !== command.token) return notHeld(state, command.name, command.token);
+  const lock = state.locks.get(command.name);
+  const hold = lock === undefined ? null : holdWithToken(lock, command.token);
+  if (hold === null) return notHeld(state, command.name, command.token);
   const grant = { name: command.name, session: hold.record.session.id, token: hold.token };
   const { now, reason, by } = command;
   events.push({ type: 'broken', ...grant, now, reason, by });
@@ -91,11 +127,11 @@ export function quarantine(state: State, command: Quarantine, events: LockEvent[
   // Its timers may be what failed, so none of them may fire again.
   if (lock.delay !== null) state.timers.cancel(lock.delay);
   lock.delay = null;
-  if (lock.hold !== null) state.timers.cancel(lock.hold);
+  for (const hold of holdsOf(lock)) state.timers.cancel(hold);
   events.push({ type: 'quarantined', name: command.name, reason: command.reason });
   for (const wait of [...(lock.queue ?? [])]) {
     dequeue(state, wait);
-    refuse(wait.record, lock.name, 'QUARANTINED', events, true);
+    refuse(wait.record, 'QUARANTINED', events, true);
   }
   assert(lock.queue === null, 'a quarantined name has waiters');
   return DONE;
@@ -106,9 +142,19 @@ export function unquarantine(state: State, command: Unquarantine, events: LockEv
   if (lock === undefined || !lock.quarantined) return invalid('name', 'the name is not quarantined');
   lock.quarantined = false;
   events.push({ type: 'unquarantined', name: command.name, by: command.by });
-  if (lock.hold !== null) state.timers.set(lock.hold, Math.max(state.at, lock.hold.due));
-  grantNext(state, lock, events);
+  for (const hold of holdsOf(lock)) state.timers.set(hold, Math.max(state.at, hold.due));
+  for (const hold of holdsOf(lock)) resumeSession(state, hold.record.session);
+  joinToServe(state, lock.name);
+  dropIfIdle(state, lock);
   return DONE;
+}
+
+/** What was left aside on account of the quarantine is work again. */
+function resumeSession(state: State, session: Session): void {
+  if (!isAlive(session)) joinToEnd(state, session);
+  else if (isForeign(state, session)) joinToStrip(state, session);
+  lookAgain(session.endItem);
+  lookAgain(session.stripItem);
 }
 
 export function reportStale(state: State, command: ReportStale, events: LockEvent[]): CommandResult {

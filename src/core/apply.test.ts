@@ -83,7 +83,8 @@ describe('the place of an entry', () => {
     ['time that goes back', { at: 999 }],
     ['time that is no whole number', { at: 1_000.5 }],
     ['an unknown format', { format: 2 }],
-    ['an unknown behaviour level', { behaviour: 2 }],
+    ['a lower behaviour level', { behaviour: 1 }],
+    ['an unknown behaviour level', { behaviour: 3 }],
   ];
 
   it.each(cases)('rule C1: %s breaks the log, not the locks', (_what, differs) => {
@@ -160,10 +161,13 @@ describe('the budget', () => {
 
   it('rule C1: timers and ends share one budget, what was begun comes first', () => {
     const group = new TestGroup();
-    const [holder, waiter] = [group.open(), group.open()];
+    const [holder, waiter] = [group.openWithLocks(1_500), group.open()];
     const owner = group.openWithLocks(3_000);
-    group.lock(holder, 'x');
-    group.run(Array.from({ length: 1_500 }, () => group.acquireCommand(waiter, 'x', { waitMs: 1_000 })));
+    group.run(
+      Array.from({ length: 1_500 }, (_, i) =>
+        group.acquireCommand(waiter, `lock-${i}-of-${holder}`, { waitMs: 1_000 }),
+      ),
+    );
     group.run([{ type: 'expireSessions', sessions: [owner], cause: 'expired' }]);
     const second = group.run([], 1_000);
     expect(eventsOf(second.events, 'expired')).toHaveLength(1_000);

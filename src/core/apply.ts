@@ -2,8 +2,8 @@
  * `apply`: one entry in, events and answers out. The order of the steps is the contract of README.md.
  */
 import type { Command, CommandResult, Entry, LockEvent } from '../api/entry.ts';
-import { BEHAVIOUR_LEVEL_MAX, FORMAT_VERSION, TRANSITIONS_PER_ENTRY_MAX } from '../api/limits.ts';
-import { acquire, cancel, DONE, release } from './acquire.ts';
+import { FORMAT_VERSION, TRANSITIONS_PER_ENTRY_MAX } from '../api/limits.ts';
+import { acquire } from './acquire.ts';
 import {
   breakLock,
   configure,
@@ -13,11 +13,16 @@ import {
   takeOver,
   unquarantine,
 } from './admin.ts';
+import { DONE } from './answers.ts';
 import { assert, CoreFault, type FaultStep, unreachable } from './assert.ts';
+import { type Work, workOffBacklog } from './backlog-steps.ts';
 import { chainEvents } from './codec/entry.ts';
-import { attach, closeSession, expireSessions, openSession, workOffBacklog } from './sessions.ts';
+import { endHold } from './ends.ts';
+import { revoke } from './holds.ts';
+import { dropWait, serve } from './queue.ts';
+import { cancel, release } from './release.ts';
+import { attach, closeSession, expireSessions, openSession } from './sessions.ts';
 import type { Hold, State, TimerNode } from './state.ts';
-import { dequeue, endHold, grantNext, refuse, revoke } from './transitions.ts';
 
 export interface Applied {
   readonly events: LockEvent[];
@@ -61,19 +66,20 @@ export function apply(state: State, entry: Draft, probe?: FaultProbe): Applied {
   return { events: run.events, results: run.results };
 }
 
+const AT_ENTRY: FaultStep = { kind: 'entry' };
+
 /** One application: what the steps of an entry share. */
-class Run {
+class Run implements Work {
+  readonly state: State;
   readonly events: LockEvent[] = [];
   readonly results: CommandResult[] = [];
-  step: FaultStep = { kind: 'entry' };
-  readonly #state: State;
+  step: FaultStep = AT_ENTRY;
+  budget = TRANSITIONS_PER_ENTRY_MAX;
   readonly #entry: Draft;
   readonly #probe: FaultProbe | undefined;
-  #budget = TRANSITIONS_PER_ENTRY_MAX;
-  readonly #about = (name: string): void => this.#consequence(name);
 
   constructor(state: State, entry: Draft, probe: FaultProbe | undefined) {
-    this.#state = state;
+    this.state = state;
     this.#entry = entry;
     this.#probe = probe;
   }
@@ -87,17 +93,17 @@ class Run {
     this.#timers();
     for (; next < commands.length; next++) {
       this.#command(commands[next] as Command, next);
-      if (this.#state.backlog.length > 0) this.#backlog();
+      this.#backlog();
     }
-    this.step = { kind: 'entry' };
-    this.#state.eventHash = chainEvents(this.#state.eventHash, this.events);
+    this.step = AT_ENTRY;
+    this.state.eventHash = chainEvents(this.state.eventHash, this.events);
   }
 
   #begin(): void {
-    const state = this.#state;
+    const { state } = this;
     const entry = this.#entry;
     assert(entry.format === FORMAT_VERSION, `entry format ${entry.format} is unknown`);
-    assert(entry.behaviour <= BEHAVIOUR_LEVEL_MAX, `behaviour level ${entry.behaviour} is unknown`);
+    assert(entry.behaviour === state.behaviour, `behaviour level ${entry.behaviour} is not the one in force`);
     assert(entry.lineage === state.lineage, 'the entry belongs to another lineage');
     assert(entry.index === state.index + 1, `entry ${entry.index} does not follow ${state.index}`);
     const isTakeOver = entry.commands.find(({ type }) => type !== 'quarantine')?.type === 'takeOver';
@@ -111,30 +117,35 @@ class Run {
     state.at = entry.at;
   }
 
-  #consequence(name: string): void {
-    this.step = { kind: 'consequence', name };
+  about(name: string | null): void {
+    this.step = name === null ? AT_ENTRY : { kind: 'consequence', name };
+  }
+
+  consequence(name: string): void {
+    this.about(name);
     this.#probe?.beforeConsequence?.(name);
   }
 
   #backlog(): void {
-    this.#budget = workOffBacklog(this.#state, this.#budget, this.events, this.#about);
+    if (this.state.backlog.length > 0) workOffBacklog(this);
   }
 
   #timers(): void {
-    const { timers, at } = this.#state;
-    for (; this.#budget > 0; this.#budget--) {
+    const { timers, at } = this.state;
+    for (; this.budget > 0; this.budget--) {
+      this.about(null);
       const node = timers.first();
       if (node === undefined || node.due > at) return;
-      this.#consequence(node.lock.name);
+      this.consequence(node.lock.name);
       timers.cancel(node);
-      fire(this.#state, node, this.events);
+      fire(this.state, node, this.events);
     }
   }
 
   #command(command: Command, position: number): void {
     this.step = { kind: 'command', position };
     this.#probe?.beforeCommand?.(command);
-    this.results.push(execute(this.#state, command, this.events));
+    this.results.push(execute(this.state, command, this.events));
   }
 }
 
@@ -142,13 +153,12 @@ function fire(state: State, node: TimerNode, events: LockEvent[]): void {
   const { lock } = node;
   switch (node.kind) {
     case 'waiting':
-      dequeue(state, node);
-      refuse(node.record, lock.name, 'WAIT_TIMEOUT', events, true);
+      dropWait(state, node, 'WAIT_TIMEOUT', events);
       return;
     case 'delay':
       assert(lock.delay === node, 'a lock-delay ends that its lock does not know');
       lock.delay = null;
-      grantNext(state, lock, events);
+      serve(state, lock, events);
       return;
     case 'held':
       fireHold(state, node, events);

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { TestGroup, traceOf } from '../../test/support/core.ts';
 import { fc } from '../../test/support/seeded.ts';
 import { NAME_BYTES_MAX } from '../api/limits.ts';
-import { utf8Length } from '../api/names.ts';
+import { utf8Length } from '../api/text.ts';
 import { read } from './index.ts';
 
 describe('names', () => {

@@ -108,9 +108,10 @@ describe('clean and unclean ends', () => {
       return { session, token, events };
     };
     const closed = end((session) => ({ type: 'closeSession', session, attach: 1, clean: true }));
+    const grant = { session: closed.session, token: closed.token };
     expect(closed.events).toEqual([
       { type: 'sessionEnding', session: closed.session, cause: 'closed' },
-      { type: 'released', name: 'y', session: closed.session, token: closed.token, cause: 'close' },
+      { type: 'released', name: 'y', ...grant, cause: 'close', key: '', remaining: 0 },
       { type: 'sessionEnded', session: closed.session },
     ]);
     for (const [cause, command] of [

@@ -45,7 +45,7 @@ describe('forced ends', () => {
       expect(eventsOf(force(held), 'revoking')).toEqual([
         { type: 'revoking', name: 'x', session: holder, token, cause, until },
       ]);
-      expect(sessionStatus(group.state, holder, 1)?.revoking).toEqual([token]);
+      expect(sessionStatus(group.state, holder, 1)?.revoking).toEqual([{ token, cause }]);
       expect(group.pass(TTL_MS - 1)).toEqual([]);
       expect(group.holder('x')).toEqual({ session: holder, token });
       expect(group.pass(1)).toEqual([
@@ -148,9 +148,12 @@ describe('forced ends', () => {
     group.configure({ consumers: [{ namespace: 'other', serviceAccounts: null }] });
     expect(group.attach(holder, 2)).toMatchObject({
       type: 'attached',
-      grants: [{ name: 'x', token, keys: ['k'], revoking: true }],
+      grants: [{ name: 'x', token, keys: ['k'], revoking: 'consumerRemoved' }],
     });
-    expect(sessionStatus(group.state, holder, 2)).toMatchObject({ grants: 1, revoking: [token] });
+    expect(sessionStatus(group.state, holder, 2)).toMatchObject({
+      grants: 1,
+      revoking: [{ token, cause: 'consumerRemoved' }],
+    });
     expect(group.acquire(holder, 'y')).toMatchObject({ code: 'FORBIDDEN' });
     expect(group.one(openCommand())).toMatchObject({ code: 'FORBIDDEN' });
     expect(group.release(holder, 'x', token)).toMatchObject({ type: 'done' });

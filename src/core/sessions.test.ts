@@ -90,8 +90,8 @@ describe('attaching', () => {
       type: 'attached',
       ttlMs: 15_000,
       grants: [
-        { name: 'y', token: y, keys: ['k-y'], mode: 'exclusive', revoking: false },
-        { name: 'x', token: x, keys: ['k-x'], mode: 'exclusive', revoking: true },
+        { name: 'y', token: y, keys: ['k-y'], mode: 'exclusive', revoking: null },
+        { name: 'x', token: x, keys: ['k-x'], mode: 'exclusive', revoking: 'break' },
       ],
       waits: [
         { name: 'z', key: 'w-z', position: 1 },
@@ -181,10 +181,14 @@ describe('the digest of grants in keepalive answers', () => {
     group.lock(b, 'z');
     group.breakLock('y', y);
     group.breakLock('x', x);
-    expect(sessionStatus(group.state, a, 1)?.revoking).toEqual([x, y]);
+    const cause = 'break';
+    expect(sessionStatus(group.state, a, 1)?.revoking).toEqual([
+      { token: x, cause },
+      { token: y, cause },
+    ]);
     expect(sessionStatus(group.state, b, 1)?.revoking).toEqual([]);
     group.release(a, 'x', x);
-    expect(sessionStatus(group.state, a, 1)?.revoking).toEqual([y]);
+    expect(sessionStatus(group.state, a, 1)?.revoking).toEqual([{ token: y, cause }]);
   });
 
   it('rule C10: is not given for a session that is ending', () => {

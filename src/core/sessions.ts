@@ -1,5 +1,5 @@
 /**
- * Sessions: open, attach, close, expire, and the backlog that ends them over as many entries as it takes (rules C1, C10).
+ * Sessions: open, attach, close, expire. What they held is freed over as many entries as it takes: backlog-steps.ts.
  */
 import type { NamespaceConfig } from '../api/config.ts';
 import type {
@@ -10,15 +10,17 @@ import type {
   GrantView,
   LockEvent,
   OpenSession,
-  RefusalCode,
   SessionEndCause,
   WaitView,
 } from '../api/entry.ts';
 import { CLIENT_BYTES_MAX, HOLD_MS_MAX, HOLD_MS_MIN } from '../api/limits.ts';
-import { actingSession, DONE, fits, invalid, positionOf } from './acquire.ts';
+import { positionOf } from './acquire.ts';
+import { actingSession, DONE, fitsBytes, invalid } from './answers.ts';
 import { assert } from './assert.ts';
-import type { BacklogItem, Hold, Session, State, Wait } from './state.ts';
-import { dequeue, endHold, isAlive, isConsumer, refuse, revoke } from './transitions.ts';
+import { joinToEnd } from './backlog.ts';
+import { keysOf } from './holds.ts';
+import { isAlive, isConsumer } from './policy.ts';
+import { newSession, type Session, type State } from './state.ts';
 
 const SECRET_HASH = /^[0-9a-f]{64}$/;
 
@@ -43,21 +45,10 @@ export function openSession(state: State, command: OpenSession, events: LockEven
   if (problem !== null) return problem;
   const id = ++state.lastSession;
   assert(!state.sessions.has(id), 'a session id is used twice');
-  state.sessions.set(id, {
+  state.sessions.set(
     id,
-    client,
-    identity,
-    ttlMs,
-    maxHoldMs,
-    secretHash,
-    attach: 1,
-    ending: null,
-    keys: new Map(),
-    holds: new Map(),
-    waits: new Set(),
-    unsettled: 0,
-    digest: 0,
-  });
+    newSession({ id, client, identity, ttlMs, maxHoldMs, secretHash, attach: 1, ending: null }),
+  );
   events.push({ type: 'sessionOpened', session: id, client, identity, ttlMs });
   return { type: 'opened', session: id };
 }
@@ -77,7 +68,7 @@ function sessionProblem(config: NamespaceConfig, command: OpenSession): CommandR
   if (maxHoldMs !== 0 && !isHoldInBounds) {
     return invalid('max_hold_ms', `the max hold must be ${HOLD_MS_MIN} to ${HOLD_MS_MAX} ms`, HOLD_MS_MAX);
   }
-  if (!fits(command.client, CLIENT_BYTES_MAX)) {
+  if (!fitsBytes(command.client, CLIENT_BYTES_MAX)) {
     return invalid('client', `the client is longer than ${CLIENT_BYTES_MAX} bytes`, CLIENT_BYTES_MAX);
   }
   return SECRET_HASH.test(command.secretHash)
@@ -107,9 +98,9 @@ function grantsOf(session: Session): GrantView[] {
   return [...session.holds.values()].map((hold) => ({
     name: hold.lock.name,
     token: hold.token,
-    keys: [hold.record.request.key],
+    keys: keysOf(hold).map(({ request }) => request.key),
     mode: hold.record.request.mode,
-    revoking: hold.revoking !== null,
+    revoking: hold.revoking,
   }));
 }
 
@@ -140,98 +131,5 @@ function endSession(state: State, session: Session, cause: SessionEndCause, even
   assert(isAlive(session), 'a session ends twice');
   session.ending = cause;
   events.push({ type: 'sessionEnding', session: session.id, cause });
-  state.backlog.push({ kind: 'end', session, targets: [], next: 0 });
-}
-
-/** Sessions that the configuration no longer allows lose what they have, but may still give it up themselves (rule C9). */
-export function stripForeignSessions(state: State): void {
-  const waiting = new Set(state.backlog.filter(({ kind }) => kind === 'strip').map(({ session }) => session));
-  for (const session of state.sessions.values()) {
-    if (isForeign(state, session) && !waiting.has(session)) {
-      state.backlog.push({ kind: 'strip', session, targets: [], next: 0 });
-    }
-  }
-}
-
-/** Works on the backlog; returns what is left of the budget. `about` is told which lock each step touches. */
-export function workOffBacklog(
-  state: State,
-  budget: number,
-  events: LockEvent[],
-  about: (name: string) => void,
-): number {
-  let left = budget;
-  let finished = 0;
-  for (const item of state.backlog) {
-    let target = nextTarget(state, item);
-    for (; target !== null && left > 0; left--) {
-      about(target.lock.name);
-      if (item.kind === 'end') endTarget(state, item.session, target, events);
-      else stripTarget(state, target, events);
-      target = nextTarget(state, item);
-    }
-    if (target !== null) break;
-    if (item.kind === 'end') finishSession(state, item.session, events);
-    finished++;
-  }
-  if (finished > 0) state.backlog.splice(0, finished);
-  return left;
-}
-
-/** What the item has to do next; null when it is done. */
-function nextTarget(state: State, item: BacklogItem): Wait | Hold | null {
-  if (item.kind === 'strip' && !isForeign(state, item.session)) return null;
-  for (;;) {
-    while (item.next < item.targets.length) {
-      const target = item.targets[item.next] as Wait | Hold;
-      if (isOpen(item, target)) return target;
-      item.next++;
-    }
-    const { waits, holds } = item.session;
-    item.targets = [...waits, ...holds.values()].filter((target) => isOpen(item, target));
-    item.next = 0;
-    if (item.targets.length === 0) return null;
-  }
-}
-
-function isOpen(item: BacklogItem, target: Wait | Hold): boolean {
-  if (target.kind === 'waiting') return item.session.waits.has(target);
-  const isHeld = item.session.holds.get(target.token) === target;
-  return isHeld && (item.kind === 'end' || target.revoking === null);
-}
-
-/** A live session that the configuration in force would not let in. */
-function isForeign(state: State, session: Session): boolean {
-  return isAlive(session) && (state.config === null || !isConsumer(state.config, session.identity));
-}
-
-function endTarget(state: State, session: Session, target: Wait | Hold, events: LockEvent[]): void {
-  const cause = session.ending;
-  assert(cause !== null, 'a live session is being ended');
-  if (target.kind === 'waiting') {
-    dropWait(state, target, 'SESSION_EXPIRED', events);
-    return;
-  }
-  const grant = { name: target.lock.name, session: session.id, token: target.token };
-  if (cause === 'closed') events.push({ type: 'released', ...grant, cause: 'close' });
-  else events.push({ type: 'expired', ...grant, cause });
-  endHold(state, target, 'RELEASED', cause === 'closed' && target.revoking === null, events);
-}
-
-function stripTarget(state: State, target: Wait | Hold, events: LockEvent[]): void {
-  const isGone = state.config === null;
-  if (target.kind === 'waiting')
-    dropWait(state, target, isGone ? 'NAMESPACE_NOT_FOUND' : 'FORBIDDEN', events);
-  else revoke(state, target, isGone ? 'namespaceDeleted' : 'consumerRemoved', events);
-}
-
-function dropWait(state: State, wait: Wait, code: RefusalCode, events: LockEvent[]): void {
-  dequeue(state, wait);
-  refuse(wait.record, wait.lock.name, code, events, true);
-}
-
-function finishSession(state: State, session: Session, events: LockEvent[]): void {
-  assert(session.holds.size === 0 && session.waits.size === 0, 'a session ends with locks left');
-  assert(state.sessions.delete(session.id), 'a session ends that is unknown');
-  events.push({ type: 'sessionEnded', session: session.id });
+  joinToEnd(state, session);
 }

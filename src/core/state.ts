@@ -25,11 +25,33 @@ export interface Wait extends Due {
 /** A grant; due at its max hold, or at the end of its revoke. */
 export interface Hold extends Due {
   readonly kind: 'held';
+  /** The acquire it was granted to. Of a re-entrant hold, that key may have left it since. */
   readonly record: KeyRecord;
   readonly lock: Lock;
   readonly token: Token;
   readonly since: number;
   revoking: RevokeCause | null;
+  /** In the order they joined. Null while `record` is the only key there ever was, which is the common case. */
+  keys: KeyRecord[] | null;
+}
+
+/** A shared or semaphore grant, linked with the others of its lock. Exclusive ones do not pay for the links. */
+export interface CrowdHold extends Hold {
+  older: CrowdHold | null;
+  newer: CrowdHold | null;
+}
+
+/** The shared or semaphore holds of a lock, by rising token. Never empty. */
+export interface Crowd {
+  oldest: CrowdHold;
+  newest: CrowdHold;
+  /** No hold after this one is without a revoke; see `newestKept`. Null: none at all is. */
+  keptUpTo: CrowdHold | null;
+  count: number;
+  /** Permits of all its holds. */
+  used: number;
+  /** Permits of those that no revoke runs on. */
+  kept: number;
 }
 
 export interface Ended {
@@ -55,14 +77,18 @@ export interface Delay extends Due {
 
 export interface Lock {
   readonly name: string;
+  /** Of several, the one with the lowest token. */
   hold: Hold | null;
+  /** All holds of a shared or semaphore lock; null for an exclusive one, and while there is no hold. */
+  crowd: Crowd | null;
   /** In the order their requests were committed. Null when nobody waits, which is the common case. */
   queue: Set<Wait> | null;
   delay: Delay | null;
   quarantined: boolean;
 }
 
-export interface Session {
+/** What a session is known by, apart from what it has. */
+export interface SessionHeader {
   readonly id: SessionId;
   readonly client: string;
   readonly identity: Identity;
@@ -71,11 +97,19 @@ export interface Session {
   readonly secretHash: string;
   attach: number;
   ending: SessionEndCause | null;
+}
+
+export interface Session extends SessionHeader {
   readonly keys: Map<string, KeyRecord>;
   /** By rising token. */
   readonly holds: Map<Token, Hold>;
   /** In order of queueing. */
   readonly waits: Set<Wait>;
+  /** Its re-entrant holds that no revoke runs on, by what a request must be like to join them (rule C6). */
+  joinable: Map<string, Hold> | null;
+  /** Its places in the backlog. */
+  endItem: SessionItem | null;
+  stripItem: SessionItem | null;
   /** Keys held or ended that the client has not acknowledged (rule C5). */
   unsettled: number;
   /** XOR of `digestOf` over the tokens held (rule S3). */
@@ -83,7 +117,7 @@ export interface Session {
 }
 
 /** Work on a session that may take several entries (rules C1, C10). */
-export interface BacklogItem {
+export interface SessionItem {
   /** `end`: everything goes. `strip`: waits go, holds are revoked. */
   readonly kind: 'end' | 'strip';
   readonly session: Session;
@@ -91,6 +125,14 @@ export interface BacklogItem {
   targets: readonly (Wait | Hold)[];
   next: number;
 }
+
+/** Work on a name. Its lock may be dropped and made again meanwhile, so it is not named here. */
+export interface ServeItem {
+  readonly kind: 'serve';
+  readonly name: string;
+}
+
+export type BacklogItem = SessionItem | ServeItem;
 
 export type TimerNode = Wait | Hold | Delay;
 
@@ -109,8 +151,10 @@ export interface State {
   readonly sessions: Map<SessionId, Session>;
   readonly locks: Map<string, Lock>;
   readonly timers: TimerQueue<TimerNode>;
-  /** FIFO; at most one item of each kind per session. */
-  backlog: BacklogItem[];
+  /** FIFO; at most one item of each kind for a session or name. */
+  readonly backlog: BacklogItem[];
+  /** The names in the backlog. */
+  readonly toServe: Set<string>;
   holds: number;
   /** Holds with a revoke running. */
   revoking: number;
@@ -133,8 +177,23 @@ export function createState(lineage: string): State {
     locks: new Map(),
     timers: new TimerQueue(),
     backlog: [],
+    toServe: new Set(),
     holds: 0,
     revoking: 0,
     waits: 0,
+  };
+}
+
+export function newSession(header: SessionHeader): Session {
+  return {
+    ...header,
+    keys: new Map(),
+    holds: new Map(),
+    waits: new Set(),
+    joinable: null,
+    endItem: null,
+    stripItem: null,
+    unsettled: 0,
+    digest: 0,
   };
 }

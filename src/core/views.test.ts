@@ -31,11 +31,15 @@ describe('getLock', () => {
             purpose: 'nightly',
             token,
             mode: 'exclusive',
+            permits: 1,
             heldForMs: 1_500,
-            revoking: true,
+            revoking: 'break',
           },
         ],
-        waiters: [{ session: b, client: 'client-b', owner: 'next', mode: 'exclusive', waitedMs: 500 }],
+        holderCount: 1,
+        waiters: [
+          { session: b, client: 'client-b', owner: 'next', mode: 'exclusive', permits: 1, waitedMs: 500 },
+        ],
         waiterCount: 1,
         lockDelayMs: 0,
         quarantined: false,
@@ -48,7 +52,15 @@ describe('getLock', () => {
     const before = traceOf(group.state);
     expect(read(group.state, { type: 'getLock', name: 'x' })).toEqual({
       type: 'lock',
-      lock: { name: 'x', holders: [], waiters: [], waiterCount: 0, lockDelayMs: 0, quarantined: false },
+      lock: {
+        name: 'x',
+        holders: [],
+        holderCount: 0,
+        waiters: [],
+        waiterCount: 0,
+        lockDelayMs: 0,
+        quarantined: false,
+      },
     });
     expect(traceOf(group.state)).toEqual(before);
   });

@@ -1,7 +1,7 @@
 /**
  * Reading the state: what `Inspect`, the HTTP API and keepalive answers show. Nothing here changes anything.
  */
-import type { SessionId, Token } from '../api/entry.ts';
+import type { SessionId } from '../api/entry.ts';
 import type {
   GetLock,
   HolderView,
@@ -9,12 +9,16 @@ import type {
   LockView,
   ReadQuery,
   ReadResult,
+  RevokingGrant,
   WaiterView,
 } from '../api/wire.ts';
 import { unreachable } from './assert.ts';
+import { holdCount, holdsOf } from './crowd.ts';
+import { isAlive } from './policy.ts';
 import type { Hold, Lock, State, Wait } from './state.ts';
-import { isAlive } from './transitions.ts';
 
+/** Holders shown of one lock; `holderCount` counts them all. */
+const HOLDERS_SHOWN_MAX = 100;
 /** Waiters shown of one lock; `waiterCount` counts them all. */
 const WAITERS_SHOWN_MAX = 100;
 
@@ -31,12 +35,20 @@ export function read(state: State, query: ReadQuery): ReadResult {
 
 function viewLock(state: State, name: GetLock['name']): LockView {
   const lock = state.locks.get(name);
-  return lock === undefined
-    ? { name, holders: [], waiters: [], waiterCount: 0, lockDelayMs: 0, quarantined: false }
-    : view(state, lock);
+  return view(state, lock ?? freeLock(name));
+}
+
+/** As if somebody had asked for it: nothing is made. */
+function freeLock(name: string): Lock {
+  return { name, hold: null, crowd: null, queue: null, delay: null, quarantined: false };
 }
 
 function view(state: State, lock: Lock): LockView {
+  const holders: HolderView[] = [];
+  for (const hold of holdsOf(lock)) {
+    if (holders.length === HOLDERS_SHOWN_MAX) break;
+    holders.push(viewHolder(state, hold));
+  }
   const waiters: WaiterView[] = [];
   for (const wait of lock.queue ?? []) {
     if (waiters.length === WAITERS_SHOWN_MAX) break;
@@ -44,7 +56,8 @@ function view(state: State, lock: Lock): LockView {
   }
   return {
     name: lock.name,
-    holders: lock.hold === null ? [] : [viewHolder(state, lock.hold)],
+    holders,
+    holderCount: holdCount(lock),
     waiters,
     waiterCount: lock.queue?.size ?? 0,
     lockDelayMs: lock.delay === null ? 0 : Math.max(0, lock.delay.due - state.at),
@@ -61,8 +74,9 @@ export function viewHolder(state: State, hold: Hold): HolderView {
     purpose: request.purpose,
     token: hold.token,
     mode: request.mode,
+    permits: request.permits,
     heldForMs: state.at - hold.since,
-    revoking: hold.revoking !== null,
+    revoking: hold.revoking,
   };
 }
 
@@ -73,6 +87,7 @@ function viewWaiter(state: State, wait: Wait): WaiterView {
     client: session.client,
     owner: request.owner,
     mode: request.mode,
+    permits: request.permits,
     waitedMs: state.at - wait.queuedAt,
   };
 }
@@ -95,21 +110,21 @@ export interface SessionStatus {
   readonly ttlMs: number;
   readonly grants: number;
   readonly digest: number;
-  readonly revoking: readonly Token[];
+  readonly revoking: readonly RevokingGrant[];
 }
 
-const NONE_REVOKING: readonly Token[] = [];
+const NONE_REVOKING: readonly RevokingGrant[] = [];
 
 export function sessionStatus(state: State, id: SessionId, attach: number): SessionStatus | null {
   const session = state.sessions.get(id);
   if (session === undefined || !isAlive(session) || session.attach !== attach) return null;
-  let revoking: Token[] | null = null;
+  let revoking: RevokingGrant[] | null = null;
   // Revokes are rare; a session without one in flight must not pay for a list of its grants.
   if (state.revoking > 0) {
     for (const hold of session.holds.values()) {
       if (hold.revoking !== null) {
         revoking ??= [];
-        revoking.push(hold.token);
+        revoking.push({ token: hold.token, cause: hold.revoking });
       }
     }
   }

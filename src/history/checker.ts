@@ -6,9 +6,8 @@
 import type { NamespaceConfig } from '../api/config.ts';
 import type { HistoryEntry } from '../api/entry.ts';
 import { Book } from './book/book.ts';
-import { REMEMBERED_REQUESTS_DEFAULT } from './book/memory.ts';
+import { REMEMBERED_REQUESTS_DEFAULT, type Subject } from './book/memory.ts';
 import { Notes } from './book/note.ts';
-import type { RequestBook, SessionBook } from './book/subjects.ts';
 import { takeEvent } from './book/take.ts';
 import { allProperties } from './properties/all.ts';
 import type { Finding, FinishOptions, Property, Report } from './property.ts';
@@ -114,6 +113,7 @@ export class HistoryChecker {
     this.#assertReading();
     const book = this.#book;
     for (const request of book.requests()) this.#lastLook(request);
+    for (const grant of book.grants()) this.#lastLook(grant);
     for (const session of book.memory.allSessions()) this.#lastLook(session);
     const parked = [...this.#notes.parked()];
     for (const { property, report } of this.#judges) {
@@ -157,9 +157,10 @@ export class HistoryChecker {
     }
   }
 
-  #lastLook(subject: RequestBook | SessionBook): void {
+  #lastLook(subject: Subject): void {
     for (const { property, report } of this.#judges) {
       if (subject.kind === 'request') property.onLastRequest?.(subject, this.#book, report);
+      else if (subject.kind === 'grant') property.onLastGrant?.(subject, this.#book, report);
       else property.onLastSession?.(subject, this.#book, report);
     }
   }

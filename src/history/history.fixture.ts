@@ -10,6 +10,9 @@ import type { Verdict } from './verdict.ts';
 type Of<T extends LockEvent['type']> = Extract<LockEvent, { type: T }>;
 type Rest<T extends LockEvent['type']> = Partial<Of<T>>;
 
+/** Stands for the key that was granted the token last; `History` puts it in. */
+const LATEST_KEY = '?';
+
 export const granted = (
   token: number,
   session: number,
@@ -24,6 +27,7 @@ export const granted = (
   mode: 'exclusive',
   permits: 1,
   owner: 'worker',
+  joined: false,
   fromQueue: false,
   waitedMs: 0,
   ...rest,
@@ -76,15 +80,18 @@ export const released = (
   session,
   token,
   cause: 'release',
+  key: rest.cause === 'close' ? '' : LATEST_KEY,
+  remaining: 0,
   ...rest,
 });
 
-export const cancelled = (key: string, session: number, token = 0): LockEvent => ({
+export const cancelled = (key: string, session: number, token = 0, remaining = 0): LockEvent => ({
   type: 'cancelled',
   name: 'a',
   session,
   key,
   token,
+  remaining,
 });
 
 export const expired = (
@@ -170,6 +177,7 @@ type Step =
 /** Entries with rising indexes, and records between them, in the order in which they are written down. */
 export class History {
   readonly steps: Step[] = [];
+  readonly #latestKeys = new Map<number, string>();
   lineage = LINEAGE;
   epoch = 1;
   at = 0;
@@ -184,9 +192,16 @@ export class History {
   /** An entry that differs from the next one in what is given. */
   raw(differs: Partial<HistoryEntry>): this {
     const { lineage, epoch, index, at } = this;
-    const entry = { lineage, epoch, index, at, wallMs: 0, eventHash: '', events: [], ...differs };
+    const events = (differs.events ?? []).map((event) => this.#withKey(event));
+    const entry = { lineage, epoch, index, at, wallMs: 0, eventHash: '', ...differs, events };
     this.steps.push({ kind: 'entry', entry });
     return this;
+  }
+
+  #withKey(event: LockEvent): LockEvent {
+    if (event.type === 'granted') this.#latestKeys.set(event.token, event.key);
+    if (event.type !== 'released' || event.key !== LATEST_KEY) return event;
+    return { ...event, key: this.#latestKeys.get(event.token) ?? `key-${event.token}` };
   }
 
   /** Time passes with a beat every 250 ms, as while sessions are open (rule S1). */

@@ -10,7 +10,7 @@ import type {
   OpenSession,
   Release,
 } from '../api/entry.ts';
-import { TRANSITIONS_PER_ENTRY_MAX } from '../api/limits.ts';
+import { BEHAVIOUR_LEVEL_MAX, TRANSITIONS_PER_ENTRY_MAX } from '../api/limits.ts';
 import { NaiveModel } from './naive-model.ts';
 
 export const LINEAGE = 'lineage-1';
@@ -26,7 +26,7 @@ export function namespaceConfig(overrides: Partial<NamespaceConfig> = {}): Names
     ttlMsMax: 60_000,
     lockDelayMs: 0,
     maxHoldMs: 86_400_000,
-    modes: ['exclusive'],
+    modes: ['exclusive', 'shared', 'semaphore'],
     maxWaitersPerName: 10_000,
     maxWaitMs: 600_000,
     sessions: 5_000,
@@ -119,14 +119,17 @@ export class ModelGroup {
   epoch = 1;
   index = 0;
   at = 0;
+  /** That of the state, for the next entry. */
+  behaviour = 1;
 
   /** One entry with these commands, `laterMs` after the last one. */
   apply(laterMs: number, ...commands: Command[]): Applied {
     this.at += laterMs;
     this.index += 1;
-    const { epoch, index, at } = this;
-    const entry = { lineage: LINEAGE, epoch, index, at, behaviour: 1, format: 1, commands };
+    const { epoch, index, at, behaviour } = this;
+    const entry = { lineage: LINEAGE, epoch, index, at, behaviour, format: 1, commands };
     const { events, results } = this.model.apply(entry);
+    this.behaviour = this.model.behaviour;
     this.history.push({ lineage: LINEAGE, epoch, index, at, wallMs: 0, eventHash: '', events });
     return { events, results };
   }
@@ -158,13 +161,16 @@ export class ModelGroup {
 export function modelGroup({
   sessions = 2,
   config = {},
+  level = BEHAVIOUR_LEVEL_MAX,
 }: {
   readonly sessions?: number;
   readonly config?: Partial<NamespaceConfig>;
+  readonly level?: number;
 } = {}): ModelGroup {
   const group = new ModelGroup();
   group.takeOver();
-  group.now(configure(1, namespaceConfig(config)));
+  const raise: Command[] = level > 1 ? [{ type: 'raiseBehaviour', level }] : [];
+  group.now(...raise, configure(1, namespaceConfig(config)));
   for (let i = 0; i < sessions; i++) group.now(openSession());
   return group;
 }
@@ -185,12 +191,15 @@ export function brief(events: readonly LockEvent[]): string[] {
   );
 }
 
-/** Applies the commands in an entry whose budget was used up before them, by 2,000 waits of a filler that time out. */
+/**
+ * Applies the commands in an entry whose budget was used up before them, by waits of a filler that time out: each
+ * timer ends its own wait and serves the name, which ends the next one.
+ */
 export function applyWhileBusy(group: ModelGroup, laterMs: number, ...commands: Command[]): Applied {
   const filler = group.result(openSession());
   if (filler.type !== 'opened') throw new Error('no session for the filler');
   const waits: Command[] = [];
-  for (let i = 0; i < TRANSITIONS_PER_ENTRY_MAX; i++) {
+  for (let i = 0; i < 2 * TRANSITIONS_PER_ENTRY_MAX; i++) {
     waits.push(acquire(filler.session, `filler ${i}`, 'filler', { waitMs: 1 }));
   }
   group.now(acquire(filler.session, 'holder', 'filler'), ...waits);

@@ -92,6 +92,6 @@ it('nothing remains of a name that is neither held, waited for, delayed nor quar
     quarantined: [],
     sessions: [],
     timers: 0,
-    backlog: 0,
+    backlog: [],
   });
 });

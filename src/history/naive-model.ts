@@ -3,11 +3,12 @@
  * It shares nothing with src/core, so that a mistake in one of the two shows as a difference (see replay.ts).
  * Slow on purpose: some thousand commands a second on small states. It does not compute the event hash.
  */
-import type { CommandResult, Entry, LockEvent } from '../api/entry.ts';
-import { BEHAVIOUR_LEVEL_MAX, FORMAT_VERSION, TRANSITIONS_PER_ENTRY_MAX } from '../api/limits.ts';
+import type { Mode } from '../api/config.ts';
+import type { CommandResult, Entry, LockEvent, RevokeCause } from '../api/entry.ts';
+import { FORMAT_VERSION, TRANSITIONS_PER_ENTRY_MAX } from '../api/limits.ts';
 import { applyCommand } from './naive/commands.ts';
 import { fireTimers, workOnBacklog } from './naive/consequences.ts';
-import { assert, emptyState, type NaiveState } from './naive/state.ts';
+import { assert, dutyName, emptyState, type NaiveState } from './naive/state.ts';
 
 export type NaiveEntry = Pick<
   Entry,
@@ -26,8 +27,10 @@ export interface NaiveView {
     readonly name: string;
     readonly token: number;
     readonly session: number;
-    readonly key: string;
-    readonly revoking: boolean;
+    readonly mode: Mode;
+    readonly permits: number;
+    readonly keys: readonly string[];
+    readonly revoking: RevokeCause | null;
   }[];
   /** Names with waiters, in order of the first's queueing; each queue from its head. */
   readonly queues: readonly {
@@ -49,9 +52,11 @@ export interface NaiveView {
   readonly quarantined: readonly string[];
   readonly counter: number;
   readonly version: number;
-  /** Timers that are set, and sessions that still have to be ended or stripped. */
+  readonly behaviour: number;
+  /** How many are set. */
   readonly timers: number;
-  readonly backlog: number;
+  /** What is still to be done, in its order: `end 3`, `strip 4`, `serve some/name`. */
+  readonly backlog: readonly string[];
 }
 
 export class NaiveModel {
@@ -91,18 +96,25 @@ export class NaiveModel {
     return backlog.length > 0 || timers.some((timer) => timer.due <= at);
   }
 
+  /** The level that the next entry must name (rule C15). */
+  get behaviour(): number {
+    return this.#state.behaviour;
+  }
+
   view(): NaiveView {
     const state = this.#state;
     const queued = [...new Set(state.waits.map((wait) => wait.name))];
     return {
       held: [...state.holds]
         .sort((a, b) => a.token - b.token)
-        .map(({ name, token, session, key, revoking }) => ({
+        .map(({ name, token, session, mode, permits, keys, revoking }) => ({
           name,
           token,
           session,
-          key,
-          revoking: revoking !== null,
+          mode,
+          permits,
+          keys: [...keys],
+          revoking: revoking?.cause ?? null,
         })),
       queues: queued.map((name) => ({
         name,
@@ -120,8 +132,9 @@ export class NaiveModel {
       quarantined: [...state.quarantined],
       counter: state.counter,
       version: state.version,
+      behaviour: state.behaviour,
       timers: state.timers.length,
-      backlog: state.backlog.length,
+      backlog: state.backlog.map(dutyName),
     };
   }
 }
@@ -137,8 +150,5 @@ function checkEntry(state: NaiveState, entry: NaiveEntry): void {
   );
   assert(entry.at >= state.at, 'group time went back');
   assert(entry.format === FORMAT_VERSION, `unknown format ${entry.format}`);
-  assert(
-    Number.isInteger(entry.behaviour) && entry.behaviour >= 1 && entry.behaviour <= BEHAVIOUR_LEVEL_MAX,
-    `unknown behaviour ${entry.behaviour}`,
-  );
+  assert(entry.behaviour === state.behaviour, `behaviour ${entry.behaviour} is not the state's`);
 }

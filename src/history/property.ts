@@ -4,7 +4,7 @@
  */
 import type { HistoryEntry, Token } from '../api/entry.ts';
 import type { Book } from './book/book.ts';
-import type { RequestBook, SessionBook } from './book/subjects.ts';
+import type { GrantBook, RequestBook, SessionBook } from './book/subjects.ts';
 import type { ClientRecord, RunRecord } from './records.ts';
 import type { PlacedEvent, PropertyName } from './verdict.ts';
 
@@ -31,6 +31,7 @@ export interface FinishOptions {
 interface Noted {
   readonly session: SessionBook;
   readonly request: RequestBook | null;
+  readonly grant: GrantBook | null;
 }
 
 /** What never became part of the record: `neverGranted` for certain, `parked` was still waiting at the end. */
@@ -50,6 +51,7 @@ export interface Property {
   onRun?(record: RunRecord, report: Report): void;
   /** The last look at a request before it is forgotten, or at the end of the run. */
   onLastRequest?(request: RequestBook, book: Book, report: Report): void;
+  onLastGrant?(grant: GrantBook, book: Book, report: Report): void;
   onLastSession?(session: SessionBook, book: Book, report: Report): void;
   onFinish?(options: FinishOptions, book: Book, report: Report): void;
 }

@@ -4,8 +4,8 @@
  * The leader is, too: it expires a session only after a full TTL (rules S5, S6).
  */
 import fc from 'fast-check';
-import type { NamespaceConfig } from '../api/config.ts';
-import type { Command, LockEvent } from '../api/entry.ts';
+import type { NamespaceConfig, SemaphorePattern } from '../api/config.ts';
+import type { Acquire, Command, LockEvent } from '../api/entry.ts';
 import type { HistoryChecker } from './checker.ts';
 import {
   acquire,
@@ -21,7 +21,20 @@ import {
 } from './model.fixture.ts';
 import type { ClientRecord } from './records.ts';
 
-const NAMES = ['a', 'b', 'c'];
+/** Those under `pool/` are semaphores in most configurations. */
+const NAMES = ['a', 'b', 'pool/1', 'pool/2'];
+/** How an acquire asks; the name decides about semaphores, so that few are refused for it. */
+const WAYS: readonly Partial<Acquire>[] = [
+  {},
+  {},
+  { mode: 'shared' },
+  { mode: 'shared' },
+  { reentrant: true },
+  { reentrant: true },
+  { reentrant: true },
+  { mode: 'shared', reentrant: true },
+  { permits: 2 },
+];
 const KEYS = 6;
 const TTLS_MS = [5_000, 15_000];
 
@@ -33,6 +46,7 @@ export interface Step {
   readonly key: number;
   readonly name: number;
   readonly waitMs: number;
+  readonly way: number;
   readonly config: number;
   readonly ack: boolean;
 }
@@ -58,9 +72,17 @@ const DOES = [
   'reportStale',
 ] as const;
 
+const pools = (permits: number, first: readonly SemaphorePattern[] = []): Partial<NamespaceConfig> => ({
+  semaphores: [...first, { pattern: 'pool/*', permits }],
+});
+const FIRST: NamespaceConfig = namespaceConfig({ lockDelayMs: 1_000, ...pools(3) });
+
 const CONFIGS: readonly (NamespaceConfig | null)[] = [
+  namespaceConfig(pools(2)),
+  namespaceConfig({ lockDelayMs: 500, ...pools(1, [{ pattern: 'pool/2', permits: 4 }]) }),
+  FIRST,
   namespaceConfig(),
-  namespaceConfig({ lockDelayMs: 2_000 }),
+  namespaceConfig({ lockDelayMs: 2_000, ...pools(5) }),
   namespaceConfig({ lockDelayMs: 2_000, maxHoldMs: 3_000 }),
   namespaceConfig({ heldLocks: 2, maxWaitersPerName: 1, sessions: 3 }),
   namespaceConfig({ waiters: 2, locksPerClient: 2, maxWaitMs: 5_000 }),
@@ -77,6 +99,7 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
     key: fc.nat(KEYS - 1),
     name: fc.nat(NAMES.length - 1),
     waitMs: fc.constantFrom(0, 250, 5_000, 60_000),
+    way: fc.nat(WAYS.length - 1),
     config: fc.nat(CONFIGS.length - 1),
     ack: fc.boolean(),
   }),
@@ -85,7 +108,7 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
 
 export class RandomHistory {
   readonly group = new ModelGroup();
-  readonly configs = new Map<number, NamespaceConfig | null>([[1, namespaceConfig({ lockDelayMs: 1_000 })]]);
+  readonly configs = new Map<number, NamespaceConfig | null>([[1, FIRST]]);
   readonly records: ClientRecord[] = [];
   readonly #openedAt = new Map<number, { readonly at: number; readonly ttlMs: number }>();
   readonly #attaches = new Map<number, number>();
@@ -95,7 +118,7 @@ export class RandomHistory {
 
   constructor(script: readonly Step[]) {
     this.group.takeOver(1);
-    this.#apply(0, configure(1, this.configs.get(1) ?? null));
+    this.#apply(0, { type: 'raiseBehaviour', level: 2 }, configure(1, FIRST));
     for (const step of script) this.#step(step);
     this.#rest();
   }
@@ -139,10 +162,11 @@ export class RandomHistory {
       case 'acquire':
         if (this.#usedUp.has(`${session.id} ${key}`) || by.acks.includes(key)) return null;
         this.#usedOnce.add(`${session.id} ${key}`);
-        return acquire(session.id, key, name, { ...by, waitMs: step.waitMs });
+        return acquire(session.id, key, name, { ...by, waitMs: step.waitMs, ...wayOf(step, name) });
       case 'release':
         return release(hold?.session ?? session.id, hold?.name ?? name, hold?.token ?? 1, {
           attach: this.#attaches.get(hold?.session ?? session.id) ?? 1,
+          key: hold?.keys[step.key % hold.keys.length] ?? key,
         });
       case 'cancel':
         this.#usedUp.add(`${session.id} ${key}`);
@@ -208,8 +232,8 @@ export class RandomHistory {
       if (results[place]?.type !== 'done') continue;
       const { lineage } = this.group.history[0] ?? { lineage: '' };
       if (command.type === 'release') {
-        const { session, name, token } = command;
-        this.records.push({ type: 'releaseConfirmed', lineage, session, name, token, at });
+        const { session, name, token, key } = command;
+        this.records.push({ type: 'releaseConfirmed', lineage, session, name, token, key, at });
       }
       if (command.type === 'cancel' && this.#usedOnce.has(`${command.session} ${command.key}`)) {
         this.records.push({
@@ -243,6 +267,7 @@ export class RandomHistory {
     const { at } = this.group;
     const { session, name, token, type } = event;
     if (type !== 'released' && type !== 'expired' && type !== 'revoked' && type !== 'cancelled') return;
+    if ('remaining' in event && event.remaining > 0) return;
     const reported = this.records.find((record) => record.type === 'grantReported' && record.token === token);
     const from = reported?.type === 'grantReported' ? reported.at : at;
     this.records.push({ type: 'heldInterval', lineage, session, name, token, from, to: at });
@@ -251,13 +276,22 @@ export class RandomHistory {
     }
   }
 
-  /** Closes all sessions and lets every timer run out. */
+  /** Brings every name back into service, closes all sessions and lets every timer run out. */
   #rest(): void {
+    for (const name of this.group.model.view().quarantined) {
+      this.#apply(0, { type: 'unquarantine', name, by: 'operator' });
+    }
     for (const session of this.group.model.view().sessions) {
       this.#apply(0, close(session.id, true, this.#attaches.get(session.id) ?? 1));
     }
     for (let i = 0; i < 3; i++) this.#apply(60_000);
   }
+}
+
+function wayOf({ way }: Step, name: string): Partial<Acquire> {
+  const wanted = WAYS[way] ?? {};
+  if (name.startsWith('pool/')) return { ...wanted, mode: 'semaphore' };
+  return { ...wanted, permits: 1 };
 }
 
 function timeOf(record: ClientRecord): number {

@@ -23,11 +23,12 @@ export type ClientRecord =
   | (OfGrant & { readonly type: 'grantReported'; readonly key: string; readonly at: number })
   /** The client answered "held" from `from` to `to` (rule A1). Several for one token are fine. */
   | (OfGrant & { readonly type: 'heldInterval'; readonly from: number; readonly to: number })
-  /** The client sent a release, a cancel or a close: from now on nobody has to tell it that the grant was lost. */
+  /** The client sent the last release, a cancel or a close: from now on nobody has to tell it that the grant was lost. */
   | (OfGrant & { readonly type: 'gaveUp'; readonly at: number })
   /** The application was told that the grant is lost. Final for the token (rule S2). */
   | (OfGrant & { readonly type: 'lost'; readonly at: number })
-  | (OfGrant & { readonly type: 'releaseConfirmed'; readonly at: number })
+  /** `key`: of the acquire that was released; without it a grant that several acquires share is not judged (rule C6). */
+  | (OfGrant & { readonly type: 'releaseConfirmed'; readonly key?: string; readonly at: number })
   | (OfSession & { readonly type: 'cancelConfirmed'; readonly key: string; readonly at: number })
   /** The client died or was frozen: it sends nothing and can be told nothing. */
   | (OfSession & { readonly type: 'clientStopped'; readonly at: number })

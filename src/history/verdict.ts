@@ -11,6 +11,7 @@ export const PROPERTY_NAMES = [
   'no-ghost-grants',
   'exactly-once-per-key',
   'durability',
+  'reentrancy',
   'belief',
   'loss-is-told',
   'limits',

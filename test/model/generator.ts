@@ -3,7 +3,10 @@
  * now or a while ago, due times; the entry itself is then plain data, which can be applied again without the generator.
  */
 import type { Acquire, Command, Token } from '../../src/api/entry.ts';
-import type { Session, State } from '../../src/core/state.ts';
+import { holdsOf } from '../../src/core/crowd.ts';
+import { keysOf } from '../../src/core/holds.ts';
+import type { Hold, Session, State } from '../../src/core/state.ts';
+import { permitsOf } from '../../src/history/naive/state.ts';
 import { acquireCommand, openCommand } from '../support/core.ts';
 import type { Random } from '../support/random.ts';
 import { ACCOUNTS, makeConfig, makeWorld, STEPS, type Step, type World } from './world.ts';
@@ -50,7 +53,8 @@ export class Generator {
     const tokenFloor = random.chance(0.2) ? random.int(1_000) : 0;
     const unixSeconds = random.pick([0, 0, 100, 1_800_000_000, 4_102_444_801]);
     const takeOver: Command = { type: 'takeOver', epoch: 1, unixSeconds, tokenFloor, reason: 'first' };
-    return { afterMs: 0, commands: [takeOver, this.#configure()] };
+    const raise: Command[] = this.world.startsRaised ? [{ type: 'raiseBehaviour', level: 2 }] : [];
+    return { afterMs: 0, commands: [takeOver, ...raise, this.#configure()] };
   }
 
   next(state: State): PlannedEntry {
@@ -124,12 +128,17 @@ export class Generator {
     const acks = this.#acks(session, 0.5);
     const known = step === 'acquire' ? undefined : this.#repeatableKey(session);
     const name = random.pick(this.world.names);
+    const isSemaphore = permitsOf(state.config, name) !== null && !random.chance(0.1);
+    const mode = isSemaphore ? 'semaphore' : random.pick(this.world.modes);
     const command = acquireCommand({
       session: session?.id ?? random.int(50),
       attach: this.#attach(session),
       key: this.#key(session, random),
       name,
-      owner: random.pick(['', 'me', 'you']),
+      mode,
+      permits: isSemaphore ? random.pick(this.world.permits) : 1,
+      reentrant: random.chance(this.world.reentrant),
+      owner: random.pick(this.world.owners),
       purpose: random.chance(0.1) ? 'why' : '',
       waitMs: random.pick(this.world.waitMs),
       acks,
@@ -153,9 +162,11 @@ export class Generator {
       { name: LONG },
       { key: '' },
       { key: LONG },
-      { mode: 'shared' },
-      { permits: 2 },
-      { reentrant: true },
+      { mode: 'exclusive', permits: 2 },
+      { mode: 'shared', permits: 2 },
+      { mode: 'semaphore', permits: 0 },
+      { mode: 'semaphore', permits: 10_001 },
+      { mode: 'semaphore', permits: 10_000 },
       { owner: LONG },
       { purpose: LONG.repeat(2) },
       { waitMs: 86_400_001 },
@@ -165,7 +176,7 @@ export class Generator {
 
   #release(step: 'release' | 'releaseWrong', state: State): Command {
     const random = this.#random;
-    const hold = this.#anyOf(state.locks.values(), state.locks.size)?.hold ?? undefined;
+    const hold = this.#anyHold(state);
     const isRight = step === 'release' && hold !== undefined;
     const session = isRight || random.chance(0.3) ? hold?.record.session : this.#session(state);
     const isNameRight = hold !== undefined && (isRight || random.chance(0.5));
@@ -175,9 +186,21 @@ export class Generator {
       attach: this.#attach(session),
       name: isNameRight ? hold.lock.name : random.pick(this.world.names),
       token: isRight || (hold !== undefined && random.chance(0.3)) ? hold.token : this.#token(state),
-      key: '',
+      key: hold === undefined || random.chance(0.1) ? '' : this.#keyOf(hold),
       acks: this.#acks(session, 0.5),
     };
+  }
+
+  #anyHold(state: State): Hold | undefined {
+    const lock = this.#anyOf(state.locks.values(), state.locks.size);
+    const holds = lock === undefined ? [] : [...holdsOf(lock)];
+    return holds.length === 0 ? undefined : this.#random.pick(holds);
+  }
+
+  /** Mostly one of its keys, sometimes one that was. */
+  #keyOf(hold: Hold): string {
+    const { request } = this.#random.pick([...keysOf(hold), hold.record]);
+    return request.key;
   }
 
   #cancel(step: 'cancel' | 'ack', state: State): Command {
@@ -232,7 +255,9 @@ export class Generator {
       case 'unconfigure':
         return { type: 'configure', version: ++this.#version, config: null };
       case 'break': {
-        const token = random.chance(0.8) ? state.locks.get(name)?.hold?.token : undefined;
+        const lock = state.locks.get(name);
+        const holds = lock === undefined || random.chance(0.2) ? [] : [...holdsOf(lock)];
+        const token = holds.length === 0 ? undefined : random.pick(holds).token;
         const now = random.chance(0.3);
         return { type: 'break', name, token: token ?? this.#token(state), now, reason: 'why', by: 'me' };
       }
@@ -243,7 +268,7 @@ export class Generator {
         return { type: 'reportStale', session, name, token: this.#token(state), resource: 'table' };
       }
       case 'raiseBehaviour':
-        return { type: 'raiseBehaviour', level: random.int(3) };
+        return { type: 'raiseBehaviour', level: random.int(4) };
       default:
         return { type: 'unquarantine', name: this.#quarantinedName(state) ?? name, by: 'me' };
     }
@@ -253,7 +278,7 @@ export class Generator {
     const random = this.#random;
     const isOld = this.#version > 0 && random.chance(0.1);
     const version = isOld ? random.int(this.#version + 1) : ++this.#version;
-    return { type: 'configure', version, config: makeConfig(random, this.#isLarge) };
+    return { type: 'configure', version, config: makeConfig(random, this.#isLarge, this.world) };
   }
 
   #takeOver(state: State): Command {

@@ -1,5 +1,5 @@
 /**
- * Rule L6: what format version 1 and behaviour level 1 were, so that a later change of either is noticed. When this test fails,
+ * Rule L6: what format version 1 and behaviour levels 1 and 2 were, so that a later change of either is noticed. When this test fails,
  * either the change is a mistake, or it needs a new version and a new file beside the old one. The old file stays, and old logs are
  * read and replayed for ever. LEASEHOLD_WRITE_GOLDEN=1 writes the file; before the first release that is still allowed.
  */
@@ -21,9 +21,9 @@ import { Generator } from './generator.ts';
 import { ENTRIES, EVENTS, NAMES } from './golden/entries.ts';
 
 const FILE = join(import.meta.dirname, 'golden', 'format-1.json');
-/** Chosen because its short log has every type of command in it. */
-const LOG_SEED = 1_247;
-const LOG_ENTRIES = 74;
+/** Chosen because its short log has every type of command in it, every mode, and the raise from one level to the next. */
+const LOG_SEED = 105_326;
+const LOG_ENTRIES = 49;
 const TOKENS = [1, 2, 2 ** 32, 2 ** 45 + 7, 2 ** 53 - 1];
 
 interface Golden {
@@ -69,7 +69,7 @@ function makeLog(): { readonly log: string[]; readonly snapshot: string[] } {
     const [first] = commands;
     const epoch = first?.type === 'takeOver' ? first.epoch : state.epoch;
     const place = { lineage: 'golden', epoch, index: state.index + 1, at: state.at + afterMs };
-    const draft: Draft = { format: 1, behaviour: 1, ...place, commands };
+    const draft: Draft = { format: 1, behaviour: state.behaviour, ...place, commands };
     apply(state, draft);
     const { bytes, hash } = encodeEntry({ ...draft, previous, eventHash: state.eventHash, wallMs: i });
     previous = hash;
@@ -102,11 +102,13 @@ describe('format version 1', () => {
   });
 });
 
-describe('a log recorded with behaviour level 1', () => {
+describe('a log recorded with behaviour levels 1 and 2', () => {
   it('rules L6, C15: is replayed to the event hashes it was written with', () => {
     const state = createState('golden');
     const model = new NaiveModel('golden');
     const types = new Set<string>();
+    const granted = new Set<string>();
+    const levels = new Set<number>();
     let previous = '';
     for (const line of golden.log) {
       const bytes = Buffer.from(line, 'base64');
@@ -117,9 +119,15 @@ describe('a log recorded with behaviour level 1', () => {
       expect(compareWithModel(model, entry, events, results)).toBeNull();
       previous = sha256(bytes);
       for (const { type } of entry.commands) types.add(type);
+      for (const event of events) {
+        if (event.type === 'granted') granted.add(event.joined ? 'joined' : event.mode);
+      }
+      levels.add(entry.behaviour);
     }
     expect(state.index).toBe(LOG_ENTRIES);
     expect([...types].sort()).toEqual(Object.keys(ENTRIES).sort());
+    expect([...granted].sort()).toEqual(['exclusive', 'joined', 'semaphore', 'shared']);
+    expect([...levels]).toEqual([1, 2]);
     expect([...writeSnapshot(state)]).toEqual(golden.snapshotOfLog);
   });
 

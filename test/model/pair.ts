@@ -3,7 +3,7 @@
  * the invariants must hold, and the history checker must find nothing to object to.
  */
 import type { NamespaceConfig } from '../../src/api/config.ts';
-import type { Command, Entry } from '../../src/api/entry.ts';
+import type { Command, Entry, LockEvent } from '../../src/api/entry.ts';
 import { FORMAT_VERSION } from '../../src/api/limits.ts';
 import {
   apply,
@@ -18,7 +18,7 @@ import type { Session, State } from '../../src/core/state.ts';
 import { HistoryChecker } from '../../src/history/checker.ts';
 import { NaiveModel, type NaiveView } from '../../src/history/naive-model.ts';
 import { compareWithModel, sameValue } from '../../src/history/replay.ts';
-import type { PropertyName } from '../../src/history/verdict.ts';
+import type { Violation } from '../../src/history/verdict.ts';
 import { traceOf } from '../support/core.ts';
 import { checkInvariants } from '../support/core-invariants.ts';
 import type { PlannedEntry } from './generator.ts';
@@ -34,10 +34,14 @@ export interface PairOptions {
   readonly viewEvery: number;
   /** Let the history checker judge as well: only for runs whose clients use each key for one request. */
   readonly checked: boolean;
+  /** Kinds of events that came up. */
+  readonly seen: Set<string>;
 }
 
-/** What the checker judges is the leader's part and is random here: when a session has been silent too long. */
-const NOT_OF_THE_CORE: ReadonlySet<PropertyName> = new Set(['no-early-expiry']);
+/** What is the leader's part, and random here: when a session has been silent too long. */
+function isOfTheLeader({ property, excerpt }: Violation): boolean {
+  return property === 'no-early-expiry' && excerpt.some(({ event }) => event.type === 'sessionEnding');
+}
 
 /** `kind` tells one mistake from another, so that shortening a run does not wander off to a different one. */
 export class Disagreement extends Error {
@@ -72,6 +76,7 @@ export class Pair {
     const draft = this.#draft(afterMs, commands);
     this.#rememberConfigs(commands);
     const { events, results } = this.#apply(draft);
+    for (const event of events) this.#options.seen.add(kindOf(event));
     const difference = compareWithModel(this.#model, draft, events, results);
     if (difference !== null) throw new Disagreement(difference.what, difference.message);
     const { lineage, epoch, index, at } = draft;
@@ -111,7 +116,7 @@ export class Pair {
     const [first] = commands;
     return {
       format: FORMAT_VERSION,
-      behaviour: 1,
+      behaviour: this.#state.behaviour,
       lineage: LINEAGE,
       epoch: first?.type === 'takeOver' ? first.epoch : epoch,
       index: index + 1,
@@ -138,7 +143,7 @@ export class Pair {
   #expectQuietChecker(): void {
     if (this.#checker === null || this.#checker.verdict().ok) return;
     const { violations } = this.#checker.verdict();
-    const violation = violations.find(({ property }) => !NOT_OF_THE_CORE.has(property));
+    const violation = violations.find((one) => !isOfTheLeader(one));
     if (violation !== undefined) {
       throw new Disagreement(`checker, ${violation.property}`, JSON.stringify(violation));
     }
@@ -175,6 +180,26 @@ export class Pair {
   }
 }
 
+/** By what the rules treat differently. */
+function kindOf(event: LockEvent): string {
+  switch (event.type) {
+    case 'granted': {
+      const origin = event.fromQueue ? ' from the queue' : '';
+      return event.joined ? `joined${origin}` : `granted ${event.mode}${origin}`;
+    }
+    case 'released':
+    case 'cancelled':
+      return event.remaining > 0 ? `${event.type}, others remain` : event.type;
+    case 'revoking':
+    case 'revoked':
+      return `${event.type} ${event.cause}`;
+    case 'refused':
+      return `refused ${event.code}${event.fromQueue ? ' from the queue' : ''}`;
+    default:
+      return event.type;
+  }
+}
+
 /** What is thrown here is a finding, and is shown with where it was thrown. */
 function attempt<T>(kind: string, index: number, action: () => T): T {
   try {
@@ -192,7 +217,7 @@ function throughBytes(draft: Draft): Draft {
 
 /** The state of the core in the terms of the naive model. */
 function viewOf(state: State): NaiveView {
-  const holds = [...state.locks.values()].flatMap(({ hold }) => (hold === null ? [] : [hold]));
+  const holds = [...state.sessions.values()].flatMap((session) => [...session.holds.values()]);
   const queues = [...state.locks.values()].filter(({ queue }) => queue !== null);
   const firstSequence = ({ queue }: (typeof queues)[number]): number =>
     queue?.values().next().value?.sequence ?? 0;
@@ -200,12 +225,14 @@ function viewOf(state: State): NaiveView {
   return {
     held: holds
       .sort((a, b) => a.token - b.token)
-      .map(({ lock, token, record, revoking }) => ({
+      .map(({ lock, token, record, keys, revoking }) => ({
         name: lock.name,
         token,
         session: record.session.id,
-        key: record.request.key,
-        revoking: revoking !== null,
+        mode: record.request.mode,
+        permits: record.request.permits,
+        keys: (keys ?? [record]).map(({ request }) => request.key),
+        revoking,
       })),
     queues: queues
       .sort((a, b) => firstSequence(a) - firstSequence(b))
@@ -227,7 +254,10 @@ function viewOf(state: State): NaiveView {
     counter: state.lastToken,
     version: state.configVersion,
     timers: state.timers.size,
-    backlog: state.backlog.length,
+    behaviour: state.behaviour,
+    backlog: state.backlog.map((item) =>
+      item.kind === 'serve' ? `serve ${item.name}` : `${item.kind} ${item.session.id}`,
+    ),
   };
 }
 

@@ -14,6 +14,8 @@ export interface RunOptions {
   readonly largeOneIn: number;
   /** Whether the history checker judges half of the runs. It takes for granted that consequences are seldom put off. */
   readonly checked: boolean;
+  /** Kinds of events that came up in any run. */
+  readonly seen: Set<string>;
 }
 
 interface Failure {
@@ -30,6 +32,7 @@ export function runSeed(seed: number, options: RunOptions, command: string): num
     snapshotEvery: random.pick([0, 0, 0, 0, 0, 0, 0, 10, 50, random.chance(0.2) ? 1 : 30]),
     viewEvery: isLarge ? 4 : random.pick([1, 5, 10]),
     checked: random.chance(0.5) && options.checked,
+    seen: options.seen,
   };
   const generator = new Generator(random, { isLarge, oneRequestPerKey: pairOptions.checked });
   const plan: PlannedEntry[] = [generator.first()];

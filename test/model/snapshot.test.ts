@@ -15,6 +15,7 @@ vi.mock('../../src/api/limits.ts', async (original) => ({
   ...(await original<typeof import('../../src/api/limits.ts')>()),
   TRANSITIONS_PER_ENTRY_MAX: 3,
   UNSETTLED_OUTCOMES_MAX: 5,
+  KEYS_PER_GRANT_MAX: 3,
 }));
 
 const RUNS = 300;
@@ -27,7 +28,7 @@ function draftAfter(state: State, { afterMs, commands }: PlannedEntry): Draft {
   const [first] = commands;
   return {
     format: 1,
-    behaviour: 1,
+    behaviour: state.behaviour,
     lineage,
     epoch: first?.type === 'takeOver' ? first.epoch : epoch,
     index: index + 1,

@@ -2,7 +2,8 @@
  * What one random run is like: few names and accounts, so that commands meet each other; limits that are often tiny; and the
  * mix of commands, in which each kind may be missing, so that the others get further (swarm testing).
  */
-import type { NamespaceConfig } from '../../src/api/config.ts';
+import type { Mode, NamespaceConfig, SemaphorePattern } from '../../src/api/config.ts';
+import { MODES } from '../../src/api/config.ts';
 import type { Random } from '../support/random.ts';
 
 export const ACCOUNTS = ['a/one', 'a/two', 'b/one', 'c/one'] as const;
@@ -20,7 +21,9 @@ const CONSUMERS: readonly NamespaceConfig['consumers'][] = [
   [{ namespace: 'c', serviceAccounts: ['one'] }],
   [],
 ];
-const NAMES = ['x', 'x/y', 'x/', ' x', 'é', 'e\u0301', '🔒', '\0'] as const;
+const NAMES = ['x', 'p/é', 'x/y', 'x/', ' x', 'é', 'p/', 'p/e\u0301', '🔒', '\0'] as const;
+/** They overlap, and the order in which a configuration has them decides (rule C2). */
+const PATTERNS = ['*', 'x*', 'x/*', 'x/y', 'p/*', 'p/é', 'é', 'name-1*', 'name-*'] as const;
 
 /** Kinds of steps, more than there are types of commands where one type has several typical uses. */
 export const STEPS = [
@@ -59,7 +62,7 @@ const USUAL_WEIGHTS: Readonly<Record<Step, number>> = {
   attach: 2,
   close: 1,
   expire: 1,
-  configure: 0.7,
+  configure: 1,
   unconfigure: 0.1,
   break: 3,
   quarantine: 0.5,
@@ -80,6 +83,18 @@ export interface World {
   readonly sessionsWanted: number;
   readonly maxHoldMs: readonly number[];
   readonly waitMs: readonly number[];
+  readonly owners: readonly string[];
+  /** For names that are no semaphores. */
+  readonly modes: readonly Mode[];
+  readonly permits: readonly number[];
+  /** Chance that an acquire is re-entrant. */
+  readonly reentrant: number;
+  /** Chance that a configuration has semaphores. */
+  readonly semaphores: number;
+  /** Those that most of its configurations have. */
+  readonly patterns: readonly string[];
+  /** Whether the first entry raises the behaviour level. */
+  readonly startsRaised: boolean;
 }
 
 export function makeWorld(random: Random, isLarge: boolean): World {
@@ -97,11 +112,33 @@ export function makeWorld(random: Random, isLarge: boolean): World {
     sessionsWanted: isLarge ? random.between(2, 40) : random.between(2, 9),
     maxHoldMs: random.pick([[0], [0, 1_000, 5_000], [1_000, 2_000, 86_400_000]]),
     waitMs: random.pick([[0], [0, 1, 1_000, 60_000], [1_000, 5_000, 86_400_000], [1, 2, 3]]),
+    owners: random.pick([['me'], ['', 'me'], ['', 'me', 'you']]),
+    modes: random.pick<readonly Mode[]>([
+      ['exclusive'],
+      ['shared'],
+      ['exclusive', 'shared', 'shared', 'shared'],
+      ['exclusive', 'exclusive', 'shared'],
+    ]),
+    permits: random.pick([[1], [1, 1, 2], [1, 2, 3, 5], [1, 1, 1, 4]]),
+    reentrant: random.pick([0, 0.2, 0.8]),
+    semaphores: random.pick([0, 0.5, 1]),
+    patterns: manyPatterns(random),
+    startsRaised: random.chance(0.85),
   };
 }
 
+/** Mostly the world's patterns with other permits than before; else any in any order, so that a name may have none any more. */
+function makeSemaphores(random: Random, usual: readonly string[]): SemaphorePattern[] {
+  const patterns = random.chance(0.7) ? usual : manyPatterns(random);
+  return patterns.map((pattern) => ({ pattern, permits: random.pick([1, 2, 3, 5, 10]) }));
+}
+
+function manyPatterns(random: Random): string[] {
+  return Array.from({ length: random.between(1, 3) }, () => random.pick(PATTERNS));
+}
+
 /** Limits: mostly ample, often tiny, each on its own. */
-export function makeConfig(random: Random, isLarge: boolean): NamespaceConfig {
+export function makeConfig(random: Random, isLarge: boolean, world: World): NamespaceConfig {
   const limit = (tiny: readonly number[], ample: number): number =>
     !isLarge && random.chance(0.2) ? random.pick(tiny) : ample;
   return {
@@ -112,8 +149,8 @@ export function makeConfig(random: Random, isLarge: boolean): NamespaceConfig {
     ttlMsMin: 5_000,
     ttlMsMax: 60_000,
     lockDelayMs: random.pick([0, 0, 1, 1_000, 7_000]),
-    maxHoldMs: random.pick([1_000, 5_000, 60_000, 86_400_000]),
-    modes: random.chance(0.04) ? ['shared'] : ['exclusive'],
+    maxHoldMs: random.pick([1_000, 60_000, 86_400_000, 86_400_000]),
+    modes: random.chance(0.1) ? MODES.filter(() => random.chance(0.6)) : MODES,
     maxWaitersPerName: limit([1, 2, 5], 10_000),
     maxWaitMs: random.chance(0.15) ? 4_000 : 86_400_000,
     sessions: limit([1, 3, 5], 1_000),
@@ -122,7 +159,7 @@ export function makeConfig(random: Random, isLarge: boolean): NamespaceConfig {
     operationsPerSecond: 1_000,
     locksPerClient: limit([1, 2, 4], 100_000),
     operationsPerSecondPerClient: 1_000,
-    semaphores: [],
+    semaphores: random.chance(world.semaphores) ? makeSemaphores(random, world.patterns) : [],
     consumers: random.pick(CONSUMERS),
   };
 }

@@ -13,7 +13,7 @@ import {
   REASON_BYTES_MAX,
   RESOURCE_BYTES_MAX,
 } from '../../src/api/limits.ts';
-import { utf8Length } from '../../src/api/names.ts';
+import { utf8Length } from '../../src/api/text.ts';
 import { fc } from './seeded.ts';
 
 /** Well-formed Unicode up to so many bytes: plain, anything at all, and exactly at the limit. */

@@ -20,6 +20,7 @@ import type {
 } from '../../src/api/entry.ts';
 import { BEHAVIOUR_LEVEL_MAX, COMMANDS_PER_ENTRY_MAX, FORMAT_VERSION } from '../../src/api/limits.ts';
 import { bucketOf } from '../../src/api/names.ts';
+import { holdsOf } from '../../src/core/crowd.ts';
 import {
   type Applied,
   apply,
@@ -119,6 +120,8 @@ interface GroupOptions {
   /** What differs from `namespaceConfig()`; null = no configuration at all. */
   readonly config?: Partial<NamespaceConfig> | null;
   readonly takeOver?: Partial<TakeOver>;
+  /** The highest that this program supports, unless another is given (rule C15). */
+  readonly behaviour?: number;
   /** False for tests with very many commands: neither invariants nor naive model are looked at, and no entry is kept. */
   readonly checked?: boolean;
 }
@@ -133,9 +136,11 @@ export class TestGroup {
   readonly #model = new NaiveModel(LINEAGE);
   #keys = 0;
 
-  constructor({ config = {}, takeOver = {}, checked = true }: GroupOptions = {}) {
+  constructor({ config = {}, takeOver = {}, behaviour, checked = true }: GroupOptions = {}) {
     this.#isChecked = checked;
-    this.run([takeOverCommand(takeOver)]);
+    const level = behaviour ?? BEHAVIOUR_LEVEL_MAX;
+    const raise: Command[] = level === 1 ? [] : [{ type: 'raiseBehaviour', level }];
+    this.run([takeOverCommand(takeOver), ...raise]);
     if (config !== null) this.configure(config);
   }
 
@@ -145,7 +150,7 @@ export class TestGroup {
     const [first] = commands;
     return {
       format: FORMAT_VERSION,
-      behaviour: BEHAVIOUR_LEVEL_MAX,
+      behaviour: this.state.behaviour,
       lineage: LINEAGE,
       epoch: first?.type === 'takeOver' ? first.epoch : epoch,
       index: index + 1,
@@ -290,7 +295,13 @@ export class TestGroup {
     return this.state.locks.get(name);
   }
 
-  /** Session and token of the holder; null when the name is not held. */
+  /** Tokens of all holders, rising. */
+  holders(name: string): Token[] {
+    const lock = this.lockState(name);
+    return lock === undefined ? [] : [...holdsOf(lock)].map(({ token }) => token);
+  }
+
+  /** Session and token of the holder, of several the oldest; null when the name is not held. */
   holder(name: string): { readonly session: SessionId; readonly token: Token } | null {
     const hold = this.lockState(name)?.hold ?? null;
     return hold === null ? null : { session: hold.record.session.id, token: hold.token };

@@ -10,6 +10,7 @@ import type {
   HistoryEntry,
   HolderView,
   LockEvent,
+  RevokeCause,
   WaitView,
 } from '../../src/api/entry.ts';
 import { ERRORS, type ErrorCode } from '../../src/api/errors.ts';
@@ -49,7 +50,13 @@ const text = fc
 const mode = fc.constantFrom(...MODES);
 const code = fc.constantFrom(...(Object.keys(ERRORS) as ErrorCode[]));
 const sessionEndCause = fc.constantFrom('closed', 'stream', 'expired', 'threw');
-const revokeCause = fc.constantFrom('break', 'maxHold', 'consumerRemoved', 'permitsCut', 'namespaceDeleted');
+const revokeCause: fc.Arbitrary<RevokeCause> = fc.constantFrom(
+  'break',
+  'maxHold',
+  'consumerRemoved',
+  'permitsCut',
+  'namespaceDeleted',
+);
 const refusalCode = fc.constantFrom(
   'INVALID',
   'FORBIDDEN',
@@ -75,19 +82,22 @@ const holder: fc.Arbitrary<HolderView> = fc.record({
   purpose: text,
   token: uint,
   mode,
+  permits: uint,
   heldForMs: uint,
-  revoking: fc.boolean(),
+  revoking: fc.option(revokeCause),
 });
 const waiter: fc.Arbitrary<WaiterView> = fc.record({
   session: uint,
   client: text,
   owner: text,
   mode,
+  permits: uint,
   waitedMs: uint,
 });
 const lock: fc.Arbitrary<LockView> = fc.record({
   name: text,
   holders: fc.array(holder, few),
+  holderCount: uint,
   waiters: fc.array(waiter, few),
   waiterCount: uint,
   lockDelayMs: uint,
@@ -98,7 +108,7 @@ const grant: fc.Arbitrary<GrantView> = fc.record({
   token: uint,
   keys: fc.array(text, few),
   mode,
-  revoking: fc.boolean(),
+  revoking: fc.option(revokeCause),
 });
 const wait: fc.Arbitrary<WaitView> = fc.record({ name: text, key: text, position: uint });
 
@@ -176,6 +186,7 @@ const EVENTS: Variants<LockEvent> = {
     mode,
     permits: uint,
     owner: text,
+    joined: fc.boolean(),
     fromQueue: fc.boolean(),
     waitedMs: uint,
   }),
@@ -197,8 +208,10 @@ const EVENTS: Variants<LockEvent> = {
     type: fc.constant('released'),
     ...ofGrant,
     cause: fc.constantFrom('release', 'close'),
+    key: text,
+    remaining: uint,
   }),
-  cancelled: fc.record({ type: fc.constant('cancelled'), ...ofRequest, token: uint }),
+  cancelled: fc.record({ type: fc.constant('cancelled'), ...ofRequest, token: uint, remaining: uint }),
   expired: fc.record({ type: fc.constant('expired'), ...ofGrant, cause: sessionEndCause }),
   revoking: fc.record({ type: fc.constant('revoking'), ...ofGrant, cause: revokeCause, until: uint }),
   revoked: fc.record({ type: fc.constant('revoked'), ...ofGrant, cause: revokeCause, unsafe: fc.boolean() }),
@@ -239,7 +252,7 @@ const keepaliveStatus: fc.Arbitrary<KeepaliveStatus> = fc.oneof(
     alive: fc.constant(true as const),
     grants: uint,
     digest: uint32,
-    revoking: fc.array(uint, few),
+    revoking: fc.array(fc.record({ token: uint, cause: revokeCause }), few),
   }),
   fc.record({ ...ofSession, alive: fc.constant(false as const) }),
 );

@@ -20,7 +20,6 @@ export const CHECK_BYTES_MAX = 4096;
 export const CORRECTNESS_REPLICAS_MIN = 3;
 
 export const SEMAPHORES_MAX = 64;
-export const PERMITS_MAX = 10_000;
 export const CONSUMERS_MAX = 64;
 export const SERVICE_ACCOUNTS_MAX = 64;
 export const SELECTOR_TERMS_MAX = 16;

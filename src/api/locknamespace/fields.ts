@@ -5,10 +5,10 @@
  */
 import * as z from 'zod';
 import { DURATION_CHARS_MAX, DURATION_PATTERN, formatDuration, parseDuration } from '../duration.ts';
-import { utf8Length } from '../names.ts';
+import { nearest } from '../nearest.ts';
 import { parseQuantity, QUANTITY_CHARS_MAX } from '../quantity.ts';
+import { utf8Length } from '../text.ts';
 import { DNS_LABEL_CHARS_MAX, DNS_SUBDOMAIN_CHARS_MAX } from './bounds.ts';
-import { nearest } from './nearest.ts';
 
 /** Characters of a given value that a message repeats. */
 const SHOWN_CHARS_MAX = 60;

@@ -19,6 +19,7 @@ import {
   NAME_BYTES_MAX,
   OPERATIONS_PER_SECOND_DEFAULT,
   OPERATIONS_PER_SECOND_MAX,
+  PERMITS_MAX,
   RESOURCE_BYTES_MAX,
   SESSIONS_DEFAULT,
   SESSIONS_MAX,
@@ -139,7 +140,7 @@ const semaphore = field.mapping(
     pattern: field
       .matching(/^[^*]*\*?$/, NAME_BYTES_MAX, 'a name, or the start of names followed by one * at the end')
       .describe('Names under the LockNamespace. The first pattern that matches a name wins.'),
-    permits: field.wholeNumber(1, bounds.PERMITS_MAX).describe('How many may hold a matching name together.'),
+    permits: field.wholeNumber(1, PERMITS_MAX).describe('How many may hold a matching name together.'),
   },
   'a semaphore',
 );

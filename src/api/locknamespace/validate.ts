@@ -3,8 +3,8 @@
  * the rules that span fields, and a suggestion for each unknown field.
  */
 import * as z from 'zod';
+import { nearest } from '../nearest.ts';
 import { fieldNames } from './fields.ts';
-import { nearest } from './nearest.ts';
 import { brokenRules, type FieldPath, type Problem } from './rules.ts';
 import { type LockNamespace, lockNamespaceSchema } from './schema.ts';
 

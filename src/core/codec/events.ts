@@ -31,44 +31,18 @@ export function writeEvent(to: ByteWriter, event: LockEvent): void {
   to.byte(TAGS[event.type]);
   switch (event.type) {
     case 'granted':
-      to.string(event.name);
-      to.uint(event.session);
-      to.string(event.key);
-      to.uint(event.token);
-      to.string(event.mode);
-      to.uint(event.permits);
-      to.string(event.owner);
-      to.bool(event.fromQueue);
-      to.uint(event.waitedMs);
-      return;
     case 'queued':
-      to.string(event.name);
-      to.uint(event.session);
-      to.string(event.key);
-      to.string(event.mode);
-      to.uint(event.permits);
-      to.uint(event.position);
-      to.uint(event.waitUntil);
-      return;
     case 'refused':
-      to.string(event.name);
-      to.uint(event.session);
-      to.string(event.key);
-      to.string(event.code);
-      to.bool(event.fromQueue);
+    case 'cancelled':
+      writeRequestEvent(to, event);
       return;
     case 'released':
-    case 'expired':
-      to.string(event.name);
-      to.uint(event.session);
-      to.uint(event.token);
-      to.string(event.cause);
-      return;
-    case 'cancelled':
-      to.string(event.name);
-      to.uint(event.session);
+      writeGrant(to, event);
       to.string(event.key);
-      to.uint(event.token);
+      to.uint(event.remaining);
+      return;
+    case 'expired':
+      writeGrant(to, event);
       return;
     case 'revoking':
     case 'revoked':
@@ -84,6 +58,48 @@ export function writeEvent(to: ByteWriter, event: LockEvent): void {
     case 'fencingRejected':
       // Rare: their fields as JSON cost nothing that matters.
       to.string(canonicalJson(event));
+      return;
+    default:
+      unreachable(event);
+  }
+}
+
+function writeGrant(to: ByteWriter, event: Extract<LockEvent, { type: 'released' | 'expired' }>): void {
+  to.string(event.name);
+  to.uint(event.session);
+  to.uint(event.token);
+  to.string(event.cause);
+}
+
+type RequestEvent = Extract<LockEvent, { type: 'granted' | 'queued' | 'refused' | 'cancelled' }>;
+
+function writeRequestEvent(to: ByteWriter, event: RequestEvent): void {
+  to.string(event.name);
+  to.uint(event.session);
+  to.string(event.key);
+  switch (event.type) {
+    case 'granted':
+      to.uint(event.token);
+      to.string(event.mode);
+      to.uint(event.permits);
+      to.string(event.owner);
+      to.bool(event.joined);
+      to.bool(event.fromQueue);
+      to.uint(event.waitedMs);
+      return;
+    case 'queued':
+      to.string(event.mode);
+      to.uint(event.permits);
+      to.uint(event.position);
+      to.uint(event.waitUntil);
+      return;
+    case 'refused':
+      to.string(event.code);
+      to.bool(event.fromQueue);
+      return;
+    case 'cancelled':
+      to.uint(event.token);
+      to.uint(event.remaining);
       return;
     default:
       unreachable(event);

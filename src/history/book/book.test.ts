@@ -16,19 +16,20 @@ import {
   released,
 } from '../history.fixture.ts';
 import { Book } from './book.ts';
+import type { Subject } from './memory.ts';
 import { Notes } from './note.ts';
-import type { RequestBook, SessionBook } from './subjects.ts';
+import type { GrantBook, RequestBook } from './subjects.ts';
 import { takeEvent } from './take.ts';
 
 interface Open {
   readonly book: Book;
-  readonly lastLooks: (RequestBook | SessionBook)[];
+  readonly lastLooks: Subject[];
   readonly names: () => string[];
   readonly entry: (at: number, ...events: LockEvent[]) => void;
 }
 
 function openBook(rememberedRequests = 100): Open {
-  const lastLooks: (RequestBook | SessionBook)[] = [];
+  const lastLooks: Subject[] = [];
   const book = new Book({
     configs: undefined,
     rememberedRequests,
@@ -44,6 +45,9 @@ function openBook(rememberedRequests = 100): Open {
   entry(0, opened(1), opened(2), opened(3));
   return { book, lastLooks, names: () => [...book.names.keys()], entry };
 }
+
+const tokenOf = (subject: RequestBook | GrantBook): number | undefined =>
+  subject.kind === 'grant' ? subject.token : subject.grant?.token;
 
 it('drops a name with its last hold or wait, at once', () => {
   const { names, entry } = openBook();
@@ -75,7 +79,7 @@ it('keeps a name that is used again after its delay', () => {
   entry(300, grantedFromQueue(2, 2, 'q2', 300));
   entry(900);
   expect(names()).toEqual(['a']);
-  expect(book.hold('a', 2)?.key).toBe('q2');
+  expect([...(book.hold('a', 2)?.keys ?? [])]).toEqual(['q2']);
   expect(book.names.get('a')?.delayed).toBeNull();
 });
 
@@ -93,7 +97,8 @@ it('forgets the oldest ended requests, after a last look', () => {
   for (let token = 1; token <= 4; token++)
     entry(0, granted(token, 1, `n${token}`), released(token, 1, `n${token}`));
   entry(0, granted(5, 2, 'n3'));
-  expect(lastLooks.map((subject) => subject.kind === 'request' && subject.token)).toEqual([1, 2]);
+  const looks = lastLooks.map((subject) => (subject.kind === 'session' ? subject.id : tokenOf(subject)));
+  expect(looks).toEqual([1, 1, 2, 2]);
   expect(book.memory.granted(2)).toBeUndefined();
   expect(book.memory.lastGrant('n2')).toBeUndefined();
   expect(book.request(1, 'key-2')).toBeUndefined();
@@ -102,7 +107,8 @@ it('forgets the oldest ended requests, after a last look', () => {
   entry(0, granted(6, 1, 'n6'), released(6, 1, 'n6'));
   // Token 3 is forgotten now; the grant that came after it on the same name is not.
   expect(book.memory.lastGrant('n3')?.token).toBe(5);
-  expect([...book.requests()].map(({ token }) => token)).toEqual([5, 4, 6]);
+  expect([...book.requests()].map(tokenOf)).toEqual([5, 4, 6]);
+  expect([...book.grants()].map(tokenOf)).toEqual([5, 4, 6]);
 });
 
 it('does not forget a request that came to life after a record spoke of it', () => {
@@ -110,7 +116,10 @@ it('does not forget a request that came to life after a record spoke of it', () 
   const notes = new Notes(book);
   notes.note({ type: 'cancelConfirmed', lineage: 'l', session: 1, key: 'key-1', at: 0 });
   entry(0, granted(1, 1), granted(2, 2, 'b'), released(2, 2, 'b'), granted(3, 2, 'c'), released(3, 2, 'c'));
-  expect(lastLooks.map((subject) => subject.kind === 'request' && subject.token)).toEqual([2]);
+  expect(lastLooks).toMatchObject([
+    { kind: 'request', key: 'key-2' },
+    { kind: 'grant', token: 2 },
+  ]);
   expect(book.request(1, 'key-1')?.state).toBe('held');
 });
 

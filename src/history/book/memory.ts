@@ -1,9 +1,11 @@
 /**
- * What the checker remembers of requests and sessions that are over: for repeats of a key, for client records that come
+ * What the checker remembers of requests, grants and sessions that are over: for repeats of a key, for client records that come
  * later than the events they speak of, and for beliefs that outlive a grant. Oldest endings are forgotten first.
  */
 import type { SessionId, Token } from '../../api/entry.ts';
-import type { RequestBook, SessionBook } from './subjects.ts';
+import type { GrantBook, RequestBook, SessionBook } from './subjects.ts';
+
+export type Subject = RequestBook | GrantBook | SessionBook;
 
 export const REMEMBERED_REQUESTS_DEFAULT = 200_000;
 const REMEMBERED_SESSIONS_MAX = 20_000;
@@ -39,15 +41,16 @@ class Line<T> {
 export class Memory {
   /** Sessions by lineage; the ended ones stay until they are forgotten. */
   readonly #lineages = new Map<string, Map<SessionId, SessionBook>>();
-  readonly #byToken = new Map<Token, RequestBook>();
-  readonly #lastGrants = new Map<string, RequestBook>();
+  readonly #byToken = new Map<Token, GrantBook>();
+  readonly #lastGrants = new Map<string, GrantBook>();
   readonly #endedRequests = new Line<RequestBook>();
+  readonly #endedGrants = new Line<GrantBook>();
   readonly #endedSessions = new Line<SessionBook>();
   #forgottenToken = 0;
   readonly #requestsMax: number;
-  readonly #lastLook: (subject: RequestBook | SessionBook) => void;
+  readonly #lastLook: (subject: Subject) => void;
 
-  constructor(requestsMax: number, lastLook: (subject: RequestBook | SessionBook) => void) {
+  constructor(requestsMax: number, lastLook: (subject: Subject) => void) {
     this.#requestsMax = requestsMax;
     this.#lastLook = lastLook;
   }
@@ -69,12 +72,12 @@ export class Memory {
     return this.#lineages.get(lineage)?.get(id);
   }
 
-  granted(token: Token): RequestBook | undefined {
+  granted(token: Token): GrantBook | undefined {
     return this.#byToken.get(token);
   }
 
   /** The latest grant of a name, also after its end. */
-  lastGrant(name: string): RequestBook | undefined {
+  lastGrant(name: string): GrantBook | undefined {
     return this.#lastGrants.get(name);
   }
 
@@ -83,11 +86,25 @@ export class Memory {
     return token <= this.#forgottenToken;
   }
 
-  addGrant(request: RequestBook): void {
-    const before = this.#lastGrants.get(request.name);
-    if (before !== undefined && before.successor === null) before.successor = request;
-    this.#lastGrants.set(request.name, request);
-    this.#byToken.set(request.token, request);
+  addGrant(grant: GrantBook): void {
+    const before = this.#lastGrants.get(grant.name);
+    if (before !== undefined) before.next = grant;
+    this.#lastGrants.set(grant.name, grant);
+    this.#byToken.set(grant.token, grant);
+  }
+
+  addEndedGrant(grant: GrantBook): void {
+    this.#endedGrants.push(grant);
+    while (this.#endedGrants.length > this.#requestsMax) {
+      const oldest = this.#endedGrants.shift();
+      if (oldest === undefined) continue;
+      this.#lastLook(oldest);
+      if (this.#lastGrants.get(oldest.name) === oldest) this.#lastGrants.delete(oldest.name);
+      this.#byToken.delete(oldest.token);
+      // Grants that came later may still refer to it, but not through it to all before it.
+      oldest.believers.clear();
+      this.#forgottenToken = Math.max(this.#forgottenToken, oldest.token);
+    }
   }
 
   addEndedRequest(request: RequestBook): void {
@@ -113,14 +130,14 @@ export class Memory {
     if (request.state === 'waiting' || request.state === 'held') return;
     this.#lastLook(request);
     if (request.session.requests.get(request.key) === request) request.session.requests.delete(request.key);
-    if (this.#lastGrants.get(request.name) === request) this.#lastGrants.delete(request.name);
-    if (request.token === 0) return;
-    this.#byToken.delete(request.token);
-    this.#forgottenToken = Math.max(this.#forgottenToken, request.token);
   }
 
   *endedRequests(): Iterable<RequestBook> {
     yield* new Set(this.#endedRequests);
+  }
+
+  endedGrants(): Iterable<GrantBook> {
+    return this.#endedGrants;
   }
 
   *allSessions(): Iterable<SessionBook> {

@@ -4,14 +4,19 @@
  */
 import type { ClientRecord } from '../records.ts';
 import type { Book } from './book.ts';
-import { NEVER, newRequest, type RequestBook, type SessionBook } from './subjects.ts';
+import { type GrantBook, NEVER, newRequest, type RequestBook, type SessionBook } from './subjects.ts';
 
 const PARKED_RECORDS_MAX = 100_000;
 /** Stops of one client that are remembered. */
 const STOPS_MAX = 1_000;
 
 export type Note =
-  | { readonly outcome: 'noted'; readonly session: SessionBook; readonly request: RequestBook | null }
+  | {
+      readonly outcome: 'noted';
+      readonly session: SessionBook;
+      readonly request: RequestBook | null;
+      readonly grant: GrantBook | null;
+    }
   /** No such grant is in the record, and none can come any more. */
   | { readonly outcome: 'neverGranted' }
   | { readonly outcome: 'parked' }
@@ -40,15 +45,15 @@ export class Notes {
         : this.#park(sessionPlace(record.lineage, record.session), record);
     }
     if (!('token' in record)) {
-      return { outcome: 'noted', session, request: noteOfSession(book, session, record) };
+      return { outcome: 'noted', session, request: noteOfSession(book, session, record), grant: null };
     }
-    const request = book.memory.granted(record.token);
-    if (request === undefined) {
+    const grant = book.memory.granted(record.token);
+    if (grant === undefined) {
       if (record.token > book.highestToken) return this.#park(tokenPlace(record.token), record);
       return { outcome: book.memory.mayHaveForgotten(record.token) ? 'unjudged' : 'neverGranted' };
     }
-    noteOfGrant(request, record);
-    return { outcome: 'noted', session, request };
+    noteOfGrant(grant, record);
+    return { outcome: 'noted', session, request: null, grant };
   }
 
   /** Takes out what waited for this session or grant to appear. */
@@ -118,24 +123,31 @@ function noteOfSession(
   }
 }
 
-function noteOfGrant(request: RequestBook, record: OfGrant): void {
+function noteOfGrant(grant: GrantBook, record: OfGrant): void {
   switch (record.type) {
     case 'grantReported':
-      request.reportedAt = Math.min(request.reportedAt, record.at);
+      grant.reportedAt = Math.min(grant.reportedAt, record.at);
+      grant.toldKeys.add(record.key);
       return;
     case 'heldInterval':
-      request.reportedAt = Math.min(request.reportedAt, record.from);
-      request.believedUntil = Math.max(request.believedUntil, record.to);
+      grant.reportedAt = Math.min(grant.reportedAt, record.from);
+      grant.believedUntil = Math.max(grant.believedUntil, record.to);
+      for (let next = grant.next; next !== null; next = next.next) {
+        if (next.granted.runAt >= grant.believedUntil) break;
+        next.believers.add(grant);
+      }
       return;
     case 'gaveUp':
-      request.gaveUpAt = Math.min(request.gaveUpAt, record.at);
+      grant.gaveUpAt = Math.min(grant.gaveUpAt, record.at);
       return;
     case 'lost':
-      request.timesLost += 1;
-      request.lostAt = Math.min(request.lostAt, record.at);
+      grant.timesLost += 1;
+      grant.lostAt = Math.min(grant.lostAt, record.at);
       return;
-    case 'releaseConfirmed':
-      request.releaseConfirmedAt = Math.min(request.releaseConfirmedAt, record.at);
+    case 'releaseConfirmed': {
+      const { key = '', at } = record;
+      grant.releasesConfirmed.set(key, Math.min(grant.releasesConfirmed.get(key) ?? NEVER, at));
       return;
+    }
   }
 }

@@ -2,12 +2,21 @@
 import type { LockEvent } from '../../api/entry.ts';
 import type { PlacedEvent } from '../verdict.ts';
 import type { Book } from './book.ts';
-import { newRequest, newSession, type RequestBook, type SessionBook } from './subjects.ts';
+import {
+  type GrantBook,
+  newGrant,
+  newRequest,
+  newSession,
+  type RequestBook,
+  type SessionBook,
+  usedPermits,
+} from './subjects.ts';
 
 type Of<T extends LockEvent['type']> = LockEvent & { readonly type: T };
 
 export function takeEvent(book: Book, placed: PlacedEvent): void {
   const { event } = placed;
+  book.order += 1;
   switch (event.type) {
     case 'granted':
       takeGrant(book, placed, event);
@@ -92,22 +101,53 @@ function takeGrant(book: Book, placed: PlacedEvent, event: Of<'granted'>): void 
   const request = startRequest(book, event, 'waiting');
   leaveQueue(book, request);
   const page = book.page(event.name);
-  if (page.delayed !== null && page.delayedUntil <= placed.at) page.delayed = null;
+  if (page.delayed !== null && page.delayedUntil <= placed.at) {
+    page.delayed = null;
+    page.timerIndex = book.index;
+  }
+  const joined = event.joined ? book.hold(event.name, event.token) : undefined;
+  const grant = joined ?? startGrant(book, placed, event, request.session);
   request.state = 'held';
   request.mode = event.mode;
-  request.token = event.token;
+  request.permits = event.permits;
+  request.grant = grant;
   request.granted = placed;
-  page.holds.push(request);
-  request.session.holds.add(request);
+  grant.requests.add(request);
+  grant.keys.add(request.key);
+}
+
+function startGrant(book: Book, placed: PlacedEvent, event: Of<'granted'>, session: SessionBook): GrantBook {
+  const page = book.page(event.name);
+  const { name, token, mode, permits, owner } = event;
+  const used = usedPermits(page.holds) + permits;
+  const allowed = book.permitsOf(name);
+  const { order } = book;
+  const grant = newGrant({
+    session,
+    name,
+    token,
+    mode,
+    permits,
+    owner,
+    granted: placed,
+    used,
+    allowed,
+    order,
+  });
+  for (const before of book.believersAt(name, placed.runAt)) grant.believers.add(before);
+  page.holds.push(grant);
+  session.holds.add(grant);
   book.totalHolds += 1;
-  book.memory.addGrant(request);
-  book.raiseTokens(event.token, placed);
+  book.memory.addGrant(grant);
+  book.raiseTokens(token, placed);
+  return grant;
 }
 
 function takeQueued(book: Book, placed: PlacedEvent, event: Of<'queued'>): void {
   const request = startRequest(book, event, 'unseen');
   request.state = 'waiting';
   request.mode = event.mode;
+  request.permits = event.permits;
   request.queued = placed;
   request.waitUntil = event.waitUntil;
   book.page(event.name).queue.add(request);
@@ -128,35 +168,53 @@ function takeEndOfRequest(book: Book, placed: PlacedEvent, event: Of<'refused'> 
   const known = book.request(event.session, event.key);
   if (known?.state === 'held' || known?.state === 'ended') return;
   const request = startRequest(book, event, 'waiting');
+  const page = book.names.get(event.name);
+  if (page !== undefined && event.type === 'refused' && event.code === 'WAIT_TIMEOUT') {
+    page.timerIndex = book.index;
+  }
   leaveQueue(book, request);
   request.state = 'ended';
   request.ended = placed;
   book.memory.addEndedRequest(request);
 }
 
+/** The whole grant ends, or one key of it: then the others go on holding it (rule C6). */
 function takeEndOfHold(
   book: Book,
   placed: PlacedEvent,
   event: Of<'released'> | Of<'expired'> | Of<'revoked'> | Of<'cancelled'>,
 ): void {
-  const request = book.hold(event.name, event.token);
-  if (request === undefined) return;
+  const grant = book.hold(event.name, event.token);
+  if (grant === undefined) return;
   const page = book.page(event.name);
-  page.holds.splice(page.holds.indexOf(request), 1);
-  request.session.holds.delete(request);
-  request.session.lastHoldEnd = placed;
+  const goesOn = 'remaining' in event && event.remaining > 0;
+  for (const request of [...grant.requests]) {
+    if (goesOn && request.key !== event.key) continue;
+    grant.requests.delete(request);
+    request.state = 'ended';
+    request.ended = placed;
+    book.memory.addEndedRequest(request);
+  }
+  if (goesOn) return;
+  page.holds.splice(page.holds.indexOf(grant), 1);
+  const { session } = grant;
+  session.holds.delete(grant);
+  session.lastHoldEnd = placed;
+  if (page.quarantined) session.unparkedAt = placed.at;
+  if (event.type === 'revoked' && !event.unsafe) page.timerIndex = book.index;
   book.totalHolds -= 1;
-  request.state = 'ended';
-  request.ended = placed;
-  book.memory.addEndedRequest(request);
+  grant.ended = placed;
+  grant.endedOrder = book.order;
+  book.memory.addEndedGrant(grant);
   book.dropIfNothingRemains(page);
 }
 
 function takeForcedEnd(book: Book, placed: PlacedEvent, event: Of<'revoking'> | Of<'broken'>): void {
-  const request = book.hold(event.name, event.token);
-  if (request === undefined) return;
-  if (event.type === 'revoking') request.revoking ??= placed;
-  else if (event.now) request.brokenNow = placed;
+  const grant = book.hold(event.name, event.token);
+  if (grant === undefined) return;
+  book.page(event.name);
+  if (event.type === 'revoking') grant.revoking ??= placed;
+  else if (event.now) grant.brokenNow = placed;
 }
 
 function takeOpened(book: Book, placed: PlacedEvent, event: Of<'sessionOpened'>): void {
@@ -192,6 +250,9 @@ function takeQuarantine(
   const page = book.page(event.name);
   page.quarantined = event.type === 'quarantined';
   if (page.quarantined) page.delayed = null;
-  else page.quarantineEndedAt = placed.at;
+  else {
+    page.quarantineEndedAt = placed.at;
+    for (const { session } of page.holds) session.unparkedAt = placed.at;
+  }
   book.dropIfNothingRemains(page);
 }

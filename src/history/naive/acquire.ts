@@ -2,34 +2,54 @@
  * The commands with which a client asks for, gives back and takes back a lock: acquire, release, cancel.
  * The order of the checks is part of the contract (src/core/README.md), so it is spelled out, not shared.
  */
-import type { Acquire, Cancel, CommandResult, RefusalCode, Release } from '../../api/entry.ts';
+import { MODES } from '../../api/config.ts';
+import type { Acquire, Cancel, CommandResult, HolderView, RefusalCode, Release } from '../../api/entry.ts';
 import {
   KEY_BYTES_MAX,
+  KEYS_PER_GRANT_MAX,
   OWNER_BYTES_MAX,
+  PERMITS_MAX,
   PURPOSE_BYTES_MAX,
   UNSETTLED_OUTCOMES_MAX,
   WAIT_MS_MAX,
 } from '../../api/limits.ts';
-import { nameProblem, utf8Length } from '../../api/names.ts';
-import { endHold, grant, grantOf, removeWait } from './locks.ts';
+import { nameProblem } from '../../api/names.ts';
+import { utf8Length } from '../../api/text.ts';
+import {
+  endHold,
+  endKey,
+  fits,
+  grant,
+  grantOf,
+  join,
+  joinable,
+  modeProblem,
+  removeWait,
+  serve,
+} from './locks.ts';
 import {
   aliveSession,
   forgetKey,
-  holdOf,
+  holdsOf,
+  holdsOfSession,
   isConsumer,
-  isFree,
   isQuarantined,
+  type NaiveHold,
   type NaiveKey,
   type NaiveSession,
   type NaiveState,
+  permitsOf,
   queueOf,
   setTimer,
 } from './state.ts';
 
 type Refused = CommandResult & { type: 'refused' };
 
-export function refused(code: Refused['code']): Refused {
-  return { type: 'refused', code, message: `naive model: ${code}` };
+export function refused(
+  code: Refused['code'],
+  details: Pick<Refused, 'field' | 'limit' | 'waiters' | 'lockDelayMs'> & { holder?: HolderView | null } = {},
+): Refused {
+  return { type: 'refused', code, message: `naive model: ${code}`, ...details };
 }
 
 /** The session a command speaks for, or why it may not (rules C10, S3). */
@@ -62,28 +82,27 @@ export function acquire(state: NaiveState, command: Acquire): CommandResult {
   if (known !== undefined) return repeat(state, session, known, command);
   const unsettled = session.keys.filter((other) => other.state.is !== 'waiting' && !other.settled);
   if (unsettled.length >= UNSETTLED_OUTCOMES_MAX) return refused('QUOTA_EXCEEDED');
-  if (isMalformed(command)) return refused('INVALID');
-  const code = whyRefusedForGood(state, session, command);
-  session.keys.push({
-    key: command.key,
-    body: {
-      name: command.name,
-      mode: command.mode,
-      permits: command.permits,
-      owner: command.owner,
-      reentrant: command.reentrant,
-    },
-    state: code === null ? { is: 'waiting' } : { is: 'ended', by: code, token: 0 },
-    settled: false,
-  });
-  if (code !== null) {
-    state.events.push({ type: 'refused', ...requestOf(command), code, fromQueue: false });
-    return refused(code);
+  if (isMalformed(command) || isAboveLevel(state, command)) return refused('INVALID');
+  const { key, name, mode, permits, owner, reentrant, purpose } = command;
+  const refusal = whyRefusedForGood(state, session, command);
+  const body = { name, mode, permits, owner, reentrant };
+  if (refusal !== null) {
+    const by = refusal.code as RefusalCode;
+    session.keys.push({ key, body, purpose, state: { is: 'ended', by, token: 0 }, settled: false });
+    state.events.push({ type: 'refused', ...requestOf(command), code: by, fromQueue: false });
+    return refusal;
   }
-  if (isFree(state, command.name)) {
-    return { type: 'granted', token: grant(state, session, command.key, null) };
+  session.keys.push({ key, body, purpose, state: { is: 'waiting' }, settled: false });
+  const hold = joinable(state, session.id, command);
+  if (hold !== undefined) return { type: 'granted', token: join(state, hold, key, null) };
+  if (isGrantedAtOnce(state, command)) {
+    return { type: 'granted', token: grant(state, session, key, null) };
   }
   return enqueue(state, command);
+}
+
+function isGrantedAtOnce(state: NaiveState, command: Acquire): boolean {
+  return queueOf(state, command.name).length === 0 && fits(state, command);
 }
 
 function requestOf(command: Acquire): { name: string; session: number; key: string } {
@@ -121,9 +140,11 @@ function isMalformed(command: Acquire): boolean {
     keyBytes > KEY_BYTES_MAX ||
     !command.key.isWellFormed() ||
     nameProblem(command.name) !== null ||
-    command.mode !== 'exclusive' ||
-    command.permits !== 1 ||
-    command.reentrant ||
+    !MODES.includes(command.mode) ||
+    !Number.isInteger(command.permits) ||
+    command.permits < 1 ||
+    command.permits > PERMITS_MAX ||
+    (command.mode !== 'semaphore' && command.permits !== 1) ||
     !command.owner.isWellFormed() ||
     utf8Length(command.owner) > OWNER_BYTES_MAX ||
     !command.purpose.isWellFormed() ||
@@ -134,21 +155,65 @@ function isMalformed(command: Acquire): boolean {
   );
 }
 
-/** README "acquire" 5 to 7: refusals that are outcomes. Null: it is granted or queued. */
-function whyRefusedForGood(state: NaiveState, session: NaiveSession, command: Acquire): RefusalCode | null {
+/** Level 1 knows exclusive locks only (rule C15). */
+function isAboveLevel(state: NaiveState, command: Acquire): boolean {
+  return state.behaviour < 2 && (command.mode !== 'exclusive' || command.reentrant);
+}
+
+/** README "acquire" 5 to 7: refusals that are outcomes. Null: it joins, is granted or is queued. */
+function whyRefusedForGood(state: NaiveState, session: NaiveSession, command: Acquire): Refused | null {
   const { config } = state;
-  if (config === null) return 'NAMESPACE_NOT_FOUND';
-  if (!isConsumer(config, session.identity)) return 'FORBIDDEN';
-  if (!config.modes.includes(command.mode)) return 'INVALID';
-  if (command.waitMs > config.maxWaitMs) return 'INVALID';
-  if (isQuarantined(state, command.name)) return 'QUARANTINED';
-  const live = session.keys.filter((other) => other.state.is !== 'ended');
-  if (live.length >= config.locksPerClient) return 'QUOTA_EXCEEDED';
-  if (isFree(state, command.name)) return state.holds.length >= config.heldLocks ? 'QUOTA_EXCEEDED' : null;
-  if (command.waitMs === 0) return 'HELD';
-  if (queueOf(state, command.name).length >= config.maxWaitersPerName) return 'QUEUE_FULL';
-  if (state.waits.length >= config.waiters) return 'QUEUE_FULL';
+  const { name } = command;
+  if (config === null) return refused('NAMESPACE_NOT_FOUND');
+  if (!isConsumer(config, session.identity)) return refused('FORBIDDEN');
+  const problem = modeProblem(state, command);
+  if (problem === 'mode') return refused('INVALID', { field: 'mode' });
+  if (problem === 'permits') {
+    return refused('INVALID', { field: 'permits', limit: permitsOf(config, name) ?? 0 });
+  }
+  if (command.waitMs > config.maxWaitMs) return refused('INVALID');
+  if (isQuarantined(state, name)) return refused('QUARANTINED');
+  const hold = joinable(state, session.id, command);
+  if (hold !== undefined) return hold.keys.length >= KEYS_PER_GRANT_MAX ? refused('QUOTA_EXCEEDED') : null;
+  const waits = state.waits.filter((wait) => wait.session === session.id);
+  const inUse = holdsOfSession(state, session.id).length + waits.length;
+  if (inUse >= config.locksPerClient) return refused('QUOTA_EXCEEDED');
+  if (isGrantedAtOnce(state, command)) {
+    return state.holds.length >= config.heldLocks ? refused('QUOTA_EXCEEDED') : null;
+  }
+  if (command.waitMs === 0) return refused('HELD', whoIsInTheWay(state, name));
+  const isFull = queueOf(state, name).length >= config.maxWaitersPerName;
+  if (isFull || state.waits.length >= config.waiters)
+    return refused('QUEUE_FULL', whoIsInTheWay(state, name));
   return null;
+}
+
+/** README: the holder with the lowest token. */
+function whoIsInTheWay(state: NaiveState, name: string) {
+  const [hold] = holdsOf(state, name);
+  const until = state.delays.find((other) => other.name === name)?.until ?? state.at;
+  return {
+    holder: hold === undefined ? null : holderView(state, hold),
+    waiters: queueOf(state, name).length,
+    lockDelayMs: until - state.at,
+  };
+}
+
+function holderView(state: NaiveState, hold: NaiveHold): HolderView {
+  const { session, owner, token, mode, permits, purpose, since, revoking } = hold;
+  const client = state.sessions.find((other) => other.id === session)?.client ?? '';
+  const heldForMs = state.at - since;
+  return {
+    session,
+    client,
+    owner,
+    purpose,
+    token,
+    mode,
+    permits,
+    heldForMs,
+    revoking: revoking?.cause ?? null,
+  };
 }
 
 function enqueue(state: NaiveState, command: Acquire): CommandResult {
@@ -172,19 +237,25 @@ export function release(state: NaiveState, command: Release): CommandResult {
   const speaking = speaker(state, command);
   if ('refusal' in speaking) return speaking.refusal;
   settle(speaking.session, command.acks);
-  const hold = holdOf(state, command.name);
-  if (hold?.token !== command.token || hold.session !== command.session) {
-    return notHeld(state, command.name, command.token);
-  }
-  state.events.push({ type: 'released', ...grantOf(hold), cause: 'release' });
-  endHold(state, hold, { by: 'RELEASED', unclean: hold.revoking !== null });
+  const hold = holdsOf(state, command.name).find(
+    ({ token, session }) => token === command.token && session === command.session,
+  );
+  if (hold === undefined) return notHeld(state, command.name, command.token);
+  if (hold.reentrant && command.key === '') return refused('INVALID', { field: 'key' });
+  if (hold.reentrant && !hold.keys.includes(command.key)) return refused('NOT_HELD');
+  const key = hold.reentrant ? command.key : (hold.keys[0] ?? '');
+  const remaining = hold.keys.length - 1;
+  state.events.push({ type: 'released', ...grantOf(hold), cause: 'release', key, remaining });
+  if (remaining > 0) {
+    hold.keys = hold.keys.filter((other) => other !== key);
+    endKey(state, hold, key, 'RELEASED');
+  } else endHold(state, hold, { by: 'RELEASED', unclean: hold.revoking !== null });
   return { type: 'done' };
 }
 
 /** Rule C7: an older token changes nothing and is told so. */
 export function notHeld(state: NaiveState, name: string, token: number): Refused {
-  const hold = holdOf(state, name);
-  return refused(hold !== undefined && hold.token > token ? 'STALE_TOKEN' : 'NOT_HELD');
+  return refused(holdsOf(state, name).some((hold) => hold.token > token) ? 'STALE_TOKEN' : 'NOT_HELD');
 }
 
 export function cancel(state: NaiveState, command: Cancel): CommandResult {
@@ -192,18 +263,23 @@ export function cancel(state: NaiveState, command: Cancel): CommandResult {
   if ('refusal' in speaking) return speaking.refusal;
   const { session } = speaking;
   settle(session, command.acks);
-  const record = session.keys.find((other) => other.key === command.key);
+  const { key } = command;
+  const record = session.keys.find((other) => other.key === key);
   if (record === undefined) return { type: 'done' };
-  const request = { name: record.body.name, session: session.id, key: record.key };
-  const wait = state.waits.find((other) => other.session === session.id && other.key === record.key);
-  const hold = state.holds.find((other) => other.session === session.id && other.key === record.key);
+  const { name } = record.body;
+  const request = { name, session: session.id, key };
+  const wait = state.waits.find((other) => other.session === session.id && other.key === key);
+  const hold = state.holds.find((other) => other.session === session.id && other.keys.includes(key));
   if (wait !== undefined) {
     removeWait(state, wait);
-    state.events.push({ type: 'cancelled', ...request, token: 0 });
+    state.events.push({ type: 'cancelled', ...request, token: 0, remaining: 0 });
+    serve(state, name);
   } else if (hold !== undefined) {
-    state.events.push({ type: 'cancelled', ...request, token: hold.token });
-    endHold(state, hold, { by: 'RELEASED', unclean: hold.revoking !== null });
+    const remaining = hold.keys.length - 1;
+    state.events.push({ type: 'cancelled', ...request, token: hold.token, remaining });
+    if (remaining > 0) hold.keys = hold.keys.filter((other) => other !== key);
+    else endHold(state, hold, { by: 'RELEASED', unclean: hold.revoking !== null });
   }
-  forgetKey(session, command.key);
+  forgetKey(session, key);
   return { type: 'done' };
 }

@@ -86,7 +86,7 @@ describe('configure, takeOver, resign, raiseBehaviour, reportStale', () => {
     const group = modelGroup();
     expect(group.now({ type: 'resign', epoch: 1 })).toEqual({ events: [], results: [{ type: 'done' }] });
     expect(group.code({ type: 'raiseBehaviour', level: 1 })).toBe('INVALID');
-    expect(group.code({ type: 'raiseBehaviour', level: 2 })).toBe('INVALID');
+    expect(group.code({ type: 'raiseBehaviour', level: 3 })).toBe('INVALID');
   });
 
   it('reportStale is an event of a live session', () => {
@@ -132,8 +132,8 @@ describe('quarantine', () => {
 
   it('a hold that ends uncleanly on a quarantined name leaves no lock-delay', () => {
     const group = modelGroup({ config: { lockDelayMs: 5_000 } });
-    group.now(acquire(1, 'k1', 'a'), quarantine);
-    expect(brief(group.now(close(1, false)).events)).not.toContain('delayed a');
+    group.now(acquire(1, 'k1', 'a'), quarantine, breakGrant('a', 1));
+    expect(brief(group.now(release(1, 'a', 1)).events)).toEqual(['released a s1 t1 release']);
     group.now(unquarantine);
     expect(group.code(acquire(2, 'k2', 'a'))).toBe('granted');
   });
@@ -153,7 +153,10 @@ describe('quarantine', () => {
     expect(group.now(breakGrant('a', 1)).events).toMatchObject([{}, { type: 'revoking', until: 15_000 }]);
     group.now({ ...quarantine, name: 'b' });
     expect(group.apply(30_000).events).toEqual([]);
-    expect(group.model.view()).toMatchObject({ timers: 0, held: [{ revoking: true }, { revoking: true }] });
+    expect(group.model.view()).toMatchObject({
+      timers: 0,
+      held: [{ revoking: 'break' }, { revoking: 'break' }],
+    });
     group.now({ ...unquarantine, name: 'b' }, unquarantine);
     expect(brief(group.now().events)).toEqual(['revoked b s2 t2 break', 'revoked a s1 t1 break']);
   });

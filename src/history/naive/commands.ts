@@ -24,17 +24,21 @@ import {
   TOKENS_PER_SECOND,
   UNIX_SECONDS_MAX,
 } from '../../api/limits.ts';
-import { utf8Length } from '../../api/names.ts';
+import { utf8Length } from '../../api/text.ts';
 import { acquire, cancel, notHeld, positionOf, refused, release, speaker } from './acquire.ts';
 import { endHold, grantOf, quarantine, revoke, unquarantine } from './locks.ts';
 import {
+  addDuty,
   aliveSession,
   assert,
-  holdOf,
+  holdsOf,
+  holdsOfSession,
   isConsumer,
   isQuarantined,
+  keyOf,
   type NaiveSession,
   type NaiveState,
+  permitsOf,
 } from './state.ts';
 
 const SECRET_HASH = /^[0-9a-f]{64}$/;
@@ -93,7 +97,17 @@ function openSession(state: NaiveState, command: OpenSession): CommandResult {
   const { client, identity, secretHash } = command;
   const id = state.lastSession;
   assert(!state.sessions.some((session) => session.id === id), `session ${id} exists already`);
-  state.sessions.push({ id, identity, ttlMs, maxHoldMs, secretHash, attach: 1, ending: null, keys: [] });
+  state.sessions.push({
+    id,
+    client,
+    identity,
+    ttlMs,
+    maxHoldMs,
+    secretHash,
+    attach: 1,
+    ending: null,
+    keys: [],
+  });
   state.events.push({ type: 'sessionOpened', session: id, client, identity, ttlMs });
   return { type: 'opened', session: id };
 }
@@ -103,17 +117,16 @@ function attach(state: NaiveState, command: Attach): CommandResult {
   if (session === undefined || session.secretHash !== command.secretHash) return refused('SESSION_EXPIRED');
   if (!(command.attach > session.attach)) return refused('SUPERSEDED');
   session.attach = command.attach;
-  const holds = state.holds.filter((hold) => hold.session === session.id).sort((a, b) => a.token - b.token);
   const waits = state.waits.filter((wait) => wait.session === session.id);
   return {
     type: 'attached',
     ttlMs: session.ttlMs,
-    grants: holds.map((hold) => ({
-      name: hold.name,
-      token: hold.token,
-      keys: [hold.key],
-      mode: 'exclusive',
-      revoking: hold.revoking !== null,
+    grants: holdsOfSession(state, session.id).map(({ name, token, keys, mode, revoking }) => ({
+      name,
+      token,
+      keys: [...keys],
+      mode,
+      revoking: revoking?.cause ?? null,
     })),
     waits: waits.map(({ name, key }) => ({ name, key, position: positionOf(state, name, session.id, key) })),
   };
@@ -139,27 +152,41 @@ function endSession(state: NaiveState, session: NaiveSession, cause: SessionEndC
   assert(session.ending === null, `session ${session.id} is ending already`);
   session.ending = cause;
   state.events.push({ type: 'sessionEnding', session: session.id, cause });
-  state.backlog.push({ kind: 'end', session: session.id });
+  addDuty(state, { kind: 'end', session: session.id });
 }
 
 function configure(state: NaiveState, command: Configure): CommandResult {
   if (!(command.version > state.version)) return refused('INVALID');
-  state.version = command.version;
-  state.config = command.config;
-  state.events.push({ type: 'configured', version: command.version });
+  const before = state.config;
   const { config } = command;
+  state.version = command.version;
+  state.config = config;
+  state.events.push({ type: 'configured', version: command.version });
   for (const session of [...state.sessions].sort((a, b) => a.id - b.id)) {
     if (session.ending !== null) continue;
     if (config !== null && isConsumer(config, session.identity)) continue;
-    const already = state.backlog.some((duty) => duty.kind === 'strip' && duty.session === session.id);
-    if (!already) state.backlog.push({ kind: 'strip', session: session.id });
+    addDuty(state, { kind: 'strip', session: session.id });
+  }
+  for (const name of semaphoreNames(state)) {
+    if ((permitsOf(before, name) ?? 0) !== (permitsOf(config, name) ?? 0)) {
+      addDuty(state, { kind: 'serve', name });
+    }
   }
   return DONE;
 }
 
+/** Names with a semaphore hold or a waiting semaphore request, in order of UTF-16 units. */
+function semaphoreNames(state: NaiveState): string[] {
+  const held = state.holds.filter(({ mode }) => mode === 'semaphore');
+  const waiting = state.waits.filter(
+    ({ session, key }) => keyOf(state, session, key).body.mode === 'semaphore',
+  );
+  return [...new Set([...held, ...waiting].map(({ name }) => name))].sort();
+}
+
 function breakGrant(state: NaiveState, command: Break): CommandResult {
-  const hold = holdOf(state, command.name);
-  if (hold?.token !== command.token) return notHeld(state, command.name, command.token);
+  const hold = holdsOf(state, command.name).find(({ token }) => token === command.token);
+  if (hold === undefined) return notHeld(state, command.name, command.token);
   const { now, reason, by } = command;
   state.events.push({ type: 'broken', ...grantOf(hold), now, reason, by });
   if (now) {

@@ -1,25 +1,64 @@
 /**
- * What happens to one lock: grants, the turn of the next waiter, the end of a hold, forced ends.
+ * What happens to one lock: grants and joins, the turn of the next waiter, the end of a hold, forced ends.
  * Each function is a paragraph of src/core/README.md, in its order.
  */
-import type { Ending, RefusalCode, RevokeCause } from '../../api/entry.ts';
+import type { Acquire, Ending, RefusalCode, RevokeCause } from '../../api/entry.ts';
+import { KEYS_PER_GRANT_MAX } from '../../api/limits.ts';
 import {
+  addDuty,
   aliveSession,
   assert,
   cancelTimers,
   forgetKey,
-  holdOf,
+  holdsOf,
   isConsumer,
-  isFree,
+  isDelayed,
   isQuarantined,
   keyOf,
   type NaiveHold,
   type NaiveSession,
   type NaiveState,
   type NaiveWait,
+  permitsOf,
   queueOf,
   setTimer,
 } from './state.ts';
+
+/** What a request asks for, as its key remembers it. */
+export type Wanted = Pick<Acquire, 'name' | 'mode' | 'permits' | 'owner' | 'reentrant'>;
+
+/** README "fits". */
+export function fits(state: NaiveState, { name, mode, permits }: Wanted): boolean {
+  if (isDelayed(state, name) || isQuarantined(state, name)) return false;
+  const holds = holdsOf(state, name);
+  if (holds.length === 0) return true;
+  if (mode === 'shared') return holds.every((hold) => hold.mode === 'shared');
+  if (mode !== 'semaphore' || holds.some((hold) => hold.mode !== 'semaphore')) return false;
+  const used = holds.reduce((sum, hold) => sum + hold.permits, 0);
+  return used + permits <= (permitsOf(state.config, name) ?? 0);
+}
+
+/** README "joins": the hold that the request joins, of several the one with the lowest token (rule C6). */
+export function joinable(state: NaiveState, session: number, wanted: Wanted): NaiveHold | undefined {
+  if (!wanted.reentrant) return undefined;
+  return holdsOf(state, wanted.name).find(
+    (hold) =>
+      hold.session === session &&
+      hold.reentrant &&
+      hold.owner === wanted.owner &&
+      hold.mode === wanted.mode &&
+      hold.permits === wanted.permits &&
+      hold.revoking === null,
+  );
+}
+
+/** README "acquire" 5, the parts about mode and permits: the field that is at fault, or null. */
+export function modeProblem(state: NaiveState, { name, mode, permits }: Wanted): 'mode' | 'permits' | null {
+  if (state.config?.modes.includes(mode) !== true) return 'mode';
+  const allowed = permitsOf(state.config, name);
+  if ((mode === 'semaphore') !== (allowed !== null)) return 'mode';
+  return allowed !== null && permits > allowed ? 'permits' : null;
+}
 
 /** README "grant". `waitedMs` null: it was granted at once. */
 export function grant(
@@ -29,31 +68,53 @@ export function grant(
   waitedMs: number | null,
 ): number {
   const record = keyOf(state, session.id, key);
-  const { name, mode, permits, owner } = record.body;
-  assert(isFree(state, name), `grant of ${JSON.stringify(name)}, which is not free`);
+  assert(fits(state, record.body), `grant of ${JSON.stringify(record.body.name)}, which it does not fit`);
   assert(state.config !== null && session.ending === null, 'grant without config, or to an ending session');
   state.counter += 1;
   const token = state.counter;
   assert(Number.isSafeInteger(token), 'the tokens are used up');
-  record.state = { is: 'held', token };
   const { maxHoldMs } = state.config;
   const limitMs = session.maxHoldMs === 0 ? maxHoldMs : Math.min(session.maxHoldMs, maxHoldMs);
   const maxHoldEnd = state.at + limitMs;
-  state.holds.push({ name, session: session.id, key, token, maxHoldEnd, revoking: null });
+  const { purpose, body } = record;
+  const given = { session: session.id, token, keys: [key], since: state.at, maxHoldEnd };
+  const hold: NaiveHold = { ...body, purpose, ...given, revoking: null };
+  state.holds.push(hold);
   setTimer(state, maxHoldEnd, { of: 'maxHold', token });
+  sayGranted(state, hold, key, { joined: false, waitedMs });
+  return token;
+}
+
+/** README "join": one key more for a hold that is there. */
+export function join(state: NaiveState, hold: NaiveHold, key: string, waitedMs: number | null): number {
+  assert(state.holds.includes(hold) && hold.keys.length < KEYS_PER_GRANT_MAX, 'the hold takes no key');
+  assert(!hold.keys.includes(key), 'the key is in the hold already');
+  hold.keys.push(key);
+  sayGranted(state, hold, key, { joined: true, waitedMs });
+  return hold.token;
+}
+
+function sayGranted(
+  state: NaiveState,
+  hold: NaiveHold,
+  key: string,
+  { joined, waitedMs }: { readonly joined: boolean; readonly waitedMs: number | null },
+): void {
+  const { name, session, token, mode, permits, owner } = hold;
+  keyOf(state, session, key).state = { is: 'held', token };
   state.events.push({
     type: 'granted',
     name,
-    session: session.id,
+    session,
     key,
     token,
     mode,
     permits,
     owner,
+    joined,
     fromQueue: waitedMs !== null,
     waitedMs: waitedMs ?? 0,
   });
-  return token;
 }
 
 /** Takes a wait out of its queue, with its timer. */
@@ -82,31 +143,58 @@ export function refuseWait(state: NaiveState, wait: NaiveWait, code: RefusalCode
   });
 }
 
-/** README "grantNext": rule C3, the conditions in the order given there. */
-export function grantNext(state: NaiveState, name: string): void {
-  while (isFree(state, name)) {
-    const wait = queueOf(state, name)[0];
-    if (wait === undefined) return;
+/** README "head step of a lock": what would be done with the head of the queue; null: there is no step (rule C3). */
+export function headStep(state: NaiveState, name: string): (() => void) | null {
+  if (isDelayed(state, name) || isQuarantined(state, name)) return null;
+  const wait = queueOf(state, name)[0];
+  if (wait === undefined) return null;
+  const refuse = (code: RefusalCode) => () => {
     removeWait(state, wait);
-    const session = aliveSession(state, wait.session);
-    const code = whyNotGranted(state, wait, session);
-    if (code !== null) refuseWait(state, wait, code);
-    else if (session !== undefined) grant(state, session, wait.key, state.at - wait.queuedAt);
+    refuseWait(state, wait, code);
+  };
+  const session = aliveSession(state, wait.session);
+  const wanted = keyOf(state, wait.session, wait.key).body;
+  if (session === undefined) return refuse('SESSION_EXPIRED');
+  if (wait.due <= state.at) return refuse('WAIT_TIMEOUT');
+  if (state.config === null) return refuse('NAMESPACE_NOT_FOUND');
+  if (!isConsumer(state.config, session.identity)) return refuse('FORBIDDEN');
+  if (modeProblem(state, wanted) !== null) return refuse('INVALID');
+  const waitedMs = state.at - wait.queuedAt;
+  const hold = joinable(state, session.id, wanted);
+  if (hold !== undefined) {
+    if (hold.keys.length >= KEYS_PER_GRANT_MAX) return refuse('QUOTA_EXCEEDED');
+    return () => {
+      removeWait(state, wait);
+      join(state, hold, wait.key, waitedMs);
+    };
   }
+  if (!fits(state, wanted)) return null;
+  if (state.holds.length >= state.config.heldLocks) return refuse('QUOTA_EXCEEDED');
+  return () => {
+    removeWait(state, wait);
+    grant(state, session, wait.key, waitedMs);
+  };
 }
 
-function whyNotGranted(
+/** README "serve(lock)": one head step now, the others by the backlog. */
+export function serve(state: NaiveState, name: string): void {
+  headStep(state, name)?.();
+  if (headStep(state, name) !== null) addDuty(state, { kind: 'serve', name });
+}
+
+/** A key that held a grant holds it no more: remembered as ended, unless its client has settled it. */
+export function endKey(
   state: NaiveState,
-  wait: NaiveWait,
-  session: NaiveSession | undefined,
-): RefusalCode | null {
-  if (session === undefined) return 'SESSION_EXPIRED';
-  if (wait.due <= state.at) return 'WAIT_TIMEOUT';
-  if (state.config === null) return 'NAMESPACE_NOT_FOUND';
-  if (!isConsumer(state.config, session.identity)) return 'FORBIDDEN';
-  if (!state.config.modes.includes(keyOf(state, wait.session, wait.key).body.mode)) return 'INVALID';
-  if (state.holds.length >= state.config.heldLocks) return 'QUOTA_EXCEEDED';
-  return null;
+  hold: NaiveHold,
+  key: string,
+  by: Extract<Ending, 'RELEASED' | 'REVOKED'>,
+): void {
+  const record = keyOf(state, hold.session, key);
+  assert(record.state.is === 'held' && record.state.token === hold.token, 'key and hold differ');
+  record.state = { is: 'ended', by, token: hold.token };
+  const session = state.sessions.find((other) => other.id === hold.session);
+  assert(session !== undefined, `the holder of token ${hold.token} is unknown`);
+  if (record.settled) forgetKey(session, key);
 }
 
 /** README "end of a hold": what follows the event that ended it. Rule C8 decides what is unclean. */
@@ -118,18 +206,29 @@ export function endHold(
   assert(state.holds.includes(hold), `token ${hold.token} is not held`);
   state.holds = state.holds.filter((other) => other !== hold);
   cancelTimersOf(state, hold);
-  const record = keyOf(state, hold.session, hold.key);
-  assert(record.state.is === 'held' && record.state.token === hold.token, 'key and hold differ');
-  record.state = { is: 'ended', by, token: hold.token };
-  const session = state.sessions.find((other) => other.id === hold.session);
-  if (record.settled && session !== undefined) forgetKey(session, hold.key);
+  for (const key of hold.keys) endKey(state, hold, key, by);
   const lockDelayMs = state.config?.lockDelayMs ?? 0;
   if (unclean && lockDelayMs > 0 && !isQuarantined(state, hold.name)) {
-    const until = state.at + lockDelayMs;
-    state.delays.push({ name: hold.name, until });
-    setTimer(state, until, { of: 'lockDelay', name: hold.name });
-    state.events.push({ type: 'delayed', name: hold.name, until });
-  } else grantNext(state, hold.name);
+    delay(state, hold.name, state.at + lockDelayMs);
+  }
+  const session = state.sessions.find((other) => other.id === hold.session);
+  assert(session !== undefined, `the holder of token ${hold.token} is unknown`);
+  if (session.ending !== null) addDuty(state, { kind: 'end', session: session.id });
+  serve(state, hold.name);
+}
+
+/** A delay that runs and ends no earlier goes on; an earlier one is replaced. */
+function delay(state: NaiveState, name: string, until: number): void {
+  if (state.delays.some((other) => other.name === name && other.until >= until)) return;
+  endDelay(state, name);
+  state.delays.push({ name, until });
+  setTimer(state, until, { of: 'lockDelay', name });
+  state.events.push({ type: 'delayed', name, until });
+}
+
+function endDelay(state: NaiveState, name: string): void {
+  state.delays = state.delays.filter((other) => other.name !== name);
+  cancelTimers(state, (timer) => timer.of === 'lockDelay' && timer.name === name);
 }
 
 function cancelTimersOf(state: NaiveState, hold: NaiveHold): void {
@@ -161,28 +260,30 @@ export function grantOf(hold: NaiveHold): { name: string; session: number; token
 export function quarantine(state: NaiveState, name: string, reason: string): void {
   if (isQuarantined(state, name)) return;
   state.quarantined.push(name);
-  state.delays = state.delays.filter((delay) => delay.name !== name);
-  cancelTimers(state, (timer) => timer.of === 'lockDelay' && timer.name === name);
-  const hold = holdOf(state, name);
-  if (hold !== undefined) cancelTimersOf(state, hold);
+  endDelay(state, name);
+  for (const hold of holdsOf(state, name)) cancelTimersOf(state, hold);
   state.events.push({ type: 'quarantined', name, reason });
   for (const wait of queueOf(state, name)) {
     removeWait(state, wait);
     refuseWait(state, wait, 'QUARANTINED');
   }
-  assert(!isFree(state, name) && queueOf(state, name).length === 0, 'quarantine left the name in service');
+  assert(queueOf(state, name).length === 0, 'quarantine left waiters');
 }
 
 export function unquarantine(state: NaiveState, name: string, by: string): void {
   assert(isQuarantined(state, name), `${JSON.stringify(name)} is not quarantined`);
   state.quarantined = state.quarantined.filter((other) => other !== name);
   state.events.push({ type: 'unquarantined', name, by });
-  const hold = holdOf(state, name);
-  if (hold !== undefined) {
-    const { token, revoking, maxHoldEnd } = hold;
+  for (const { token, revoking, maxHoldEnd } of holdsOf(state, name)) {
     const due = Math.max(state.at, revoking?.until ?? maxHoldEnd);
     setTimer(state, due, { of: revoking === null ? 'maxHold' : 'revokeEnd', token });
   }
-  grantNext(state, name);
-  assert(holdOf(state, name) !== undefined || queueOf(state, name).length === 0, 'a free name has waiters');
+  for (const hold of holdsOf(state, name)) {
+    const session = state.sessions.find((other) => other.id === hold.session);
+    assert(session !== undefined, `the holder of token ${hold.token} is unknown`);
+    const isAllowed = state.config !== null && isConsumer(state.config, session.identity);
+    if (session.ending !== null) addDuty(state, { kind: 'end', session: session.id });
+    else if (!isAllowed) addDuty(state, { kind: 'strip', session: session.id });
+  }
+  addDuty(state, { kind: 'serve', name });
 }

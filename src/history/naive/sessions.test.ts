@@ -93,8 +93,8 @@ describe('attach, closeSession, expireSessions', () => {
           type: 'attached',
           ttlMs: 15_000,
           grants: [
-            { name: 'b', token: 1, keys: ['kb'], mode: 'exclusive', revoking: false },
-            { name: 'a', token: 2, keys: ['ka'], mode: 'exclusive', revoking: true },
+            { name: 'b', token: 1, keys: ['kb'], mode: 'exclusive', revoking: null },
+            { name: 'a', token: 2, keys: ['ka'], mode: 'exclusive', revoking: 'break' },
           ],
           waits: [
             { name: 'y', key: 'wy', position: 1 },

@@ -2,7 +2,7 @@
  * What the naive model remembers: flat lists, searched from front to back. No index, no heap, no cursor that could
  * hide a mistake, because this model exists to disagree with the core when one of the two is wrong (rule C14).
  */
-import type { NamespaceConfig } from '../../api/config.ts';
+import type { Mode, NamespaceConfig } from '../../api/config.ts';
 import type {
   Acquire,
   Ending,
@@ -23,12 +23,14 @@ type NaiveKeyState =
 export interface NaiveKey {
   readonly key: string;
   readonly body: Pick<Acquire, 'name' | 'mode' | 'permits' | 'owner' | 'reentrant'>;
+  readonly purpose: string;
   state: NaiveKeyState;
   settled: boolean;
 }
 
 export interface NaiveSession {
   readonly id: SessionId;
+  readonly client: string;
   readonly identity: Identity;
   readonly ttlMs: number;
   /** 0 = the namespace's alone. */
@@ -43,8 +45,16 @@ export interface NaiveSession {
 export interface NaiveHold {
   readonly name: string;
   readonly session: SessionId;
-  readonly key: string;
+  readonly mode: Mode;
+  readonly permits: number;
+  readonly owner: string;
+  readonly reentrant: boolean;
   readonly token: Token;
+  /** Of the acquire that was granted first. */
+  readonly purpose: string;
+  readonly since: number;
+  /** In the order in which they joined (rule C6). */
+  keys: string[];
   readonly maxHoldEnd: number;
   revoking: { readonly cause: RevokeCause; readonly until: number } | null;
 }
@@ -65,10 +75,10 @@ export type NaiveTimerTask =
   | { readonly of: 'maxHold'; readonly token: Token }
   | { readonly of: 'revokeEnd'; readonly token: Token };
 
-export interface NaiveDuty {
-  readonly kind: 'end' | 'strip';
-  readonly session: SessionId;
-}
+/** What the backlog is made of: sessions to be ended or stripped, names to be served. */
+export type NaiveDuty =
+  | { readonly kind: 'end' | 'strip'; readonly session: SessionId }
+  | { readonly kind: 'serve'; readonly name: string };
 
 export interface NaiveState {
   readonly lineage: string;
@@ -138,25 +148,25 @@ export function forgetKey(session: NaiveSession, key: string): void {
   session.keys = session.keys.filter((other) => other.key !== key);
 }
 
-export function holdOf(state: NaiveState, name: string): NaiveHold | undefined {
-  return state.holds.find((hold) => hold.name === name);
+/** All holds of a name, by rising token. */
+export function holdsOf(state: NaiveState, name: string): NaiveHold[] {
+  return state.holds.filter((hold) => hold.name === name).sort((a, b) => a.token - b.token);
+}
+
+export function holdsOfSession(state: NaiveState, session: SessionId): NaiveHold[] {
+  return state.holds.filter((hold) => hold.session === session).sort((a, b) => a.token - b.token);
 }
 
 export function queueOf(state: NaiveState, name: string): NaiveWait[] {
   return state.waits.filter((wait) => wait.name === name);
 }
 
-function isDelayed(state: NaiveState, name: string): boolean {
+export function isDelayed(state: NaiveState, name: string): boolean {
   return state.delays.some((delay) => delay.name === name);
 }
 
 export function isQuarantined(state: NaiveState, name: string): boolean {
   return state.quarantined.includes(name);
-}
-
-/** README "free": not held, not delayed, not quarantined. */
-export function isFree(state: NaiveState, name: string): boolean {
-  return holdOf(state, name) === undefined && !isDelayed(state, name) && !isQuarantined(state, name);
 }
 
 /** Whether an account may open sessions and be granted under `config`. Null consumers: everybody may. */
@@ -167,6 +177,29 @@ export function isConsumer(config: NamespaceConfig, identity: Identity): boolean
       ? identity.account.startsWith(`${consumer.namespace}/`)
       : consumer.serviceAccounts.some((account) => identity.account === `${consumer.namespace}/${account}`),
   );
+}
+
+/** README "permits of a name": N of the first pattern that matches it, or null. No configuration: null. */
+export function permitsOf(config: NamespaceConfig | null, name: string): number | null {
+  if (config === null || config.semaphores.length === 0) return null;
+  const encoder = new TextEncoder();
+  const nameBytes = [...encoder.encode(name)];
+  for (const { pattern, permits } of config.semaphores) {
+    const isPrefix = pattern.endsWith('*');
+    const patternBytes = [...encoder.encode(isPrefix ? pattern.slice(0, -1) : pattern)];
+    const begins = patternBytes.every((byte, place) => nameBytes[place] === byte);
+    if (begins && (isPrefix || patternBytes.length === nameBytes.length)) return permits;
+  }
+  return null;
+}
+
+/** Adds to the backlog, unless the same already waits there. */
+export function addDuty(state: NaiveState, duty: NaiveDuty): void {
+  if (!state.backlog.some((other) => dutyName(other) === dutyName(duty))) state.backlog.push(duty);
+}
+
+export function dutyName(duty: NaiveDuty): string {
+  return duty.kind === 'serve' ? `serve ${duty.name}` : `${duty.kind} ${duty.session}`;
 }
 
 export function setTimer(state: NaiveState, due: number, task: NaiveTimerTask): void {

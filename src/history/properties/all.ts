@@ -15,6 +15,7 @@ import { lossIsTold } from './loss-is-told.ts';
 import { noEarlyExpiry } from './no-early-expiry.ts';
 import { noGhostGrants } from './no-ghost-grants.ts';
 import { oneWriterPerEpoch } from './one-writer-per-epoch.ts';
+import { reentrancy } from './reentrancy.ts';
 import { risingTokens } from './rising-tokens.ts';
 
 export function allProperties(): readonly Property[] {
@@ -28,6 +29,7 @@ export function allProperties(): readonly Property[] {
     noGhostGrants(),
     exactlyOncePerKey(),
     durability(),
+    reentrancy(),
     belief(),
     lossIsTold(),
     limits(),

@@ -39,12 +39,8 @@ function misfitOf(placed: PlacedEvent, book: Book): Misfit | null {
     case 'revoked':
     case 'broken':
       return misfitOfGrantEnd(placed, book);
-    case 'delayed': {
-      const page = book.names.get(event.name);
-      const [hold] = page?.holds ?? [];
-      if (hold !== undefined) return { why: 'the name is held', because: hold.granted };
-      return page?.delayed ? { why: 'the name is delayed already', because: page.delayed } : null;
-    }
+    case 'delayed':
+      return misfitOfDelay(event.name, event.until, book);
     case 'sessionOpened':
     case 'sessionEnding':
     case 'sessionEnded':
@@ -61,6 +57,15 @@ function misfitOf(placed: PlacedEvent, book: Book): Misfit | null {
     case 'tookOver':
       return null;
   }
+}
+
+/** A lock-delay may run beside other holders of a shared name; one that runs is only ever made longer. */
+function misfitOfDelay(name: string, until: number, book: Book): Misfit | null {
+  const page = book.names.get(name);
+  const hold = page?.holds.find(({ mode }) => mode === 'exclusive');
+  if (hold !== undefined) return { why: 'the name is held', because: hold.granted };
+  if (page?.delayed == null || !book.isDelayed(page) || page.delayedUntil < until) return null;
+  return { why: `the name is delayed already, until ${page.delayedUntil}`, because: page.delayed };
 }
 
 /** Keys that were used before are left to exactly-once-per-key, sessions that cannot have anything to no-ghost-grants. */

@@ -11,19 +11,28 @@ export function durability(): Property {
   return {
     name: 'durability',
     rules: 'promise 1, rules C13, L2',
-    onClient(record, { session, request }, report) {
+    onClient(record, { session, grant }, report) {
       if (record.type !== 'grantReported' && record.type !== 'heldInterval') return;
-      if (request === null) return;
-      const told = record.type === 'grantReported' ? record.key : request.key;
-      if (request.session === session && request.name === record.name && request.key === told) return;
+      if (grant === null || (grant.session === session && grant.name === record.name)) return;
       report({
         message:
           `session ${record.session} was told that token ${record.token} is its grant of ${JSON.stringify(record.name)}; ` +
-          `the record gives it to session ${request.session.id}, name ${JSON.stringify(request.name)}`,
+          `the record gives it to session ${grant.session.id}, name ${JSON.stringify(grant.name)}`,
         name: record.name,
         tokens: [record.token],
-        shows: [request.granted],
+        shows: [grant.granted],
       });
+    },
+    onLastGrant(grant, _book, report) {
+      for (const key of grant.toldKeys) {
+        if (grant.keys.has(key)) continue;
+        report({
+          message: `session ${grant.session.id} was told that key ${JSON.stringify(key)} has token ${grant.token}; the record gives it to others`,
+          name: grant.name,
+          tokens: [grant.token],
+          shows: [grant.granted],
+        });
+      }
     },
     onUnfounded(record, why, report) {
       if (why === 'neverGranted' && record.type !== 'grantReported' && record.type !== 'heldInterval') return;
@@ -35,14 +44,15 @@ export function durability(): Property {
     onLastRequest(request, _book, report) {
       const confirmed = confirmedInVain(request);
       if (confirmed === null) return;
+      const token = request.grant?.token ?? 0;
       report({
         message:
-          `the ${confirmed.what} of key ${JSON.stringify(request.key)} (token ${request.token}) was confirmed at ${confirmed.at}; ` +
+          `the ${confirmed.what} of key ${JSON.stringify(request.key)} (token ${token}) was confirmed at ${confirmed.at}; ` +
           (request.ended === null
             ? 'the record has no end of it'
             : `it ended at ${request.ended.runAt} (run time)`),
         name: request.name,
-        tokens: request.token > 0 ? [request.token] : [],
+        tokens: token > 0 ? [token] : [],
         shows: [request.granted ?? request.queued, request.ended],
       });
     },
@@ -67,8 +77,16 @@ function confirmedInVain(
 ): { readonly what: 'release' | 'cancel'; readonly at: number } | null {
   const endedAt =
     request.state === 'held' || request.state === 'waiting' ? NEVER : (request.ended?.runAt ?? -NEVER);
-  if (endedAt > request.releaseConfirmedAt) return { what: 'release', at: request.releaseConfirmedAt };
+  const releasedAt = releaseConfirmedAt(request);
+  if (endedAt > releasedAt) return { what: 'release', at: releasedAt };
   const began = request.granted ?? request.queued;
   if (began === null || began.runAt > request.cancelConfirmedAt) return null;
   return endedAt > request.cancelConfirmedAt ? { what: 'cancel', at: request.cancelConfirmedAt } : null;
+}
+
+/** A release confirmed without its key says nothing about a grant that several acquires shared (rule C6). */
+function releaseConfirmedAt({ key, grant }: RequestBook): number {
+  if (grant === null) return NEVER;
+  const unnamed = grant.keys.size === 1 ? grant.releasesConfirmed.get('') : undefined;
+  return Math.min(grant.releasesConfirmed.get(key) ?? NEVER, unnamed ?? NEVER);
 }

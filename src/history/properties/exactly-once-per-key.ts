@@ -34,7 +34,7 @@ export function exactlyOncePerKey(): Property {
       report({
         message: `key ${JSON.stringify(event.key)} of session ${event.session} ${again}`,
         name: event.name,
-        tokens: [request.token, 'token' in event ? event.token : 0].filter((token) => token > 0),
+        tokens: [request.grant?.token ?? 0, 'token' in event ? event.token : 0].filter((token) => token > 0),
         shows: [first, placed],
       });
     },

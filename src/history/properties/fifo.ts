@@ -1,4 +1,7 @@
-/** Promise 3: waiters of one name are granted in the order their requests were committed, and nobody passes them. */
+/**
+ * Promise 3: waiters of one name are granted in the order their requests were committed, and nobody passes them: no reader a
+ * waiting writer, no small request a big one for the same semaphore. Who joins a grant of its own passes nobody (rule C6).
+ */
 import type { Property } from '../property.ts';
 
 export function fifo(): Property {
@@ -7,7 +10,7 @@ export function fifo(): Property {
     rules: 'promise 3, rule C2',
     onEvent(placed, book, report) {
       const { event } = placed;
-      if (event.type !== 'granted') return;
+      if (event.type !== 'granted' || (event.joined && !event.fromQueue)) return;
       const queue = book.names.get(event.name)?.queue;
       const request = book.request(event.session, event.key);
       if (queue === undefined) return;

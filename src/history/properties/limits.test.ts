@@ -58,7 +58,7 @@ refuses('limits', {
     history: begun().entry(granted(1_001, 1, 'a', { mode: 'shared' })),
     tokens: [1_001],
     indexes: [2],
-    options: under({}),
+    options: under({ modes: ['exclusive', 'semaphore'] }),
   }),
   'a grant where there is no namespace any more': () => ({
     history: begun().entry(configured(2)).entry(granted(1_001, 1)),

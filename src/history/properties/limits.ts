@@ -1,5 +1,6 @@
 /** The namespace's limits bind every new session, wait and grant (rules C3, C11). Judged when the run hands the configurations in. */
 import type { NamespaceConfig } from '../../api/config.ts';
+import { KEYS_PER_GRANT_MAX } from '../../api/limits.ts';
 import type { Book } from '../book/book.ts';
 import type { Property } from '../property.ts';
 import type { PlacedEvent } from '../verdict.ts';
@@ -7,13 +8,17 @@ import type { PlacedEvent } from '../verdict.ts';
 export function limits(): Property {
   return {
     name: 'limits',
-    rules: 'rules C3, C11',
+    rules: 'rules C2, C3, C6, C11',
     onEvent(placed, book, report) {
       const { event } = placed;
       if (event.type !== 'granted' && event.type !== 'queued' && event.type !== 'sessionOpened') return;
-      if (book.config === undefined) return;
       const broken =
-        book.config === null ? 'though the namespace is gone' : whatIsBroken(placed, book, book.config);
+        tooManyKeys(placed, book) ??
+        (book.config === undefined
+          ? null
+          : book.config === null
+            ? 'though the namespace is gone'
+            : whatIsBroken(placed, book, book.config));
       if (broken === null) return;
       report({
         message: `${event.type} ${broken}`,
@@ -23,6 +28,13 @@ export function limits(): Property {
       });
     },
   };
+}
+
+/** Known without any configuration. */
+function tooManyKeys({ event }: PlacedEvent, book: Book): string | null {
+  if (event.type !== 'granted' || !event.joined) return null;
+  const keys = book.hold(event.name, event.token)?.requests.size ?? 0;
+  return keys < KEYS_PER_GRANT_MAX ? null : `as key ${keys + 1} of a grant`;
 }
 
 function whatIsBroken({ event, at }: PlacedEvent, book: Book, config: NamespaceConfig): string | null {
@@ -36,6 +48,12 @@ function whatIsBroken({ event, at }: PlacedEvent, book: Book, config: NamespaceC
   }
   if (event.type !== 'granted' && event.type !== 'queued') return null;
   if (!config.modes.includes(event.mode)) return `in mode ${event.mode}, which the namespace does not allow`;
+  const permits = book.permitsOf(event.name) ?? null;
+  if ((event.mode === 'semaphore') !== (permits !== null)) {
+    return `in mode ${event.mode}, though the name has ${permits === null ? 'no' : permits} permits`;
+  }
+  if (permits !== null && event.permits > permits) return `for ${event.permits} permits of ${permits}`;
+  if (event.type === 'granted' && event.joined) return null;
   if (event.type === 'granted' && book.totalHolds >= config.heldLocks) {
     return `as hold ${book.totalHolds + 1} of ${config.heldLocks}`;
   }

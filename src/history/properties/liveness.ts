@@ -1,6 +1,6 @@
 /**
- * Nobody waits for ever: a free name with a waiter does not outlive its entry (case B15), a wait ends within a second of its
- * limit, and when everything has come to rest no wait is left. "Gone" clients leave nothing behind (cases I04, G14).
+ * Nobody waits for ever: a waiter that can be granted is granted in the same entry, or in the next that has budget left (case
+ * B15, rule C1), a wait ends within a second of its limit, and when everything has come to rest no wait is left. "Gone" clients leave nothing behind (cases I04, G14).
  */
 import type { Book } from '../book/book.ts';
 import type { NameBook, RequestBook } from '../book/subjects.ts';
@@ -22,7 +22,7 @@ export function liveness(): Property {
       if (request?.state === 'waiting') judgeWait(request, placed, book, report);
     },
     onEntryEnd(book, report) {
-      for (const page of book.touched) judgePage(page, report);
+      for (const page of book.touched) judgePage(page, book, report);
     },
     onFinish({ quiet = false, clientsGone = false }, book, report) {
       for (const page of book.names.values()) {
@@ -50,12 +50,13 @@ function reportWaiter(
   });
 }
 
-function judgePage(page: NameBook, report: Report): void {
+function judgePage(page: NameBook, book: Book, report: Report): void {
   const [first] = page.queue;
   if (first === undefined) return;
   if (page.quarantined) reportWaiter(first, 'it waits for a quarantined name', report);
-  else if (page.holds.length === 0 && page.delayed === null) {
-    reportWaiter(first, 'it waits though the name is free', report);
+  else if (!book.mayBeFull && page.timerIndex !== book.index && book.headFits(page)) {
+    const why = page.holds.length === 0 ? 'the name is free' : 'it fits beside those who hold the name';
+    reportWaiter(first, `it waits though ${why}`, report);
   }
 }
 

@@ -1,7 +1,8 @@
 /**
  * Rule C8: after an unclean end the name rests for the lock-delay, after a clean one it does not.
  * Unclean: `expired`, `revoked` that was not broken at once, and any end of a grant that is being revoked. A quarantined name
- * takes no lock-delay: nobody can be granted it anyway.
+ * takes no lock-delay: nobody can be granted it anyway. It rests although others hold it too (shared, semaphore): nobody new
+ * comes in, but an acquire may join a grant of its own session. A delay that runs and ends no earlier is enough.
  */
 import type { Book } from '../book/book.ts';
 import type { Property, Report } from '../property.ts';
@@ -28,28 +29,35 @@ export function lockDelay(): Property {
       if (token === 0 || !('name' in event)) return;
       const quarantined = book.names.get(event.name)?.quarantined ?? false;
       const unclean = isUnclean(placed, book) && !quarantined;
-      const owed = unclean && (book.lockDelayMs ?? 0) > 0;
+      const page = book.names.get(event.name);
+      const until = placed.at + (book.lockDelayMs ?? 0);
+      const runs = page !== undefined && book.isDelayed(page) && page.delayedUntil >= until;
+      const owed = unclean && (book.lockDelayMs ?? 0) > 0 && !runs;
+      reportOwed(ends.get(event.name), event.name, report);
       ends.set(event.name, { placed, unclean, tokens: [token], settled: !owed });
     },
     onEntryEnd(_book, report) {
-      for (const [name, end] of ends) {
-        if (end.settled) continue;
-        report({
-          message: 'an unclean end without the lock-delay that must follow',
-          name,
-          tokens: end.tokens,
-          shows: [end.placed],
-        });
-      }
+      for (const [name, end] of ends) reportOwed(end, name, report);
       ends.clear();
     },
   };
 }
 
+function reportOwed(end: End | undefined, name: string, report: Report): void {
+  if (end === undefined || end.settled) return;
+  report({
+    message: 'an unclean end without the lock-delay that must follow',
+    name,
+    tokens: end.tokens,
+    shows: [end.placed],
+  });
+}
+
 /** Token of the hold that the event ends; 0: it ends none. */
 function endedToken({ event }: PlacedEvent): number {
-  const ends = event.type === 'released' || event.type === 'expired' || event.type === 'revoked';
-  return ends || event.type === 'cancelled' ? event.token : 0;
+  if (event.type === 'expired' || event.type === 'revoked') return event.token;
+  const ends = (event.type === 'released' || event.type === 'cancelled') && event.remaining === 0;
+  return ends ? event.token : 0;
 }
 
 function isUnclean({ event }: PlacedEvent, book: Book): boolean {
@@ -85,7 +93,7 @@ function judgeDelay(placed: PlacedEvent, end: End | undefined, book: Book, repor
 
 function judgeGrant(placed: PlacedEvent, end: End | undefined, book: Book, report: Report): void {
   const { event } = placed;
-  if (event.type !== 'granted') return;
+  if (event.type !== 'granted' || (event.joined && !event.fromQueue)) return;
   const page = book.names.get(event.name);
   if (page?.delayed && placed.at < page.delayedUntil) {
     report({

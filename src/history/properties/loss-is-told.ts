@@ -4,7 +4,7 @@
  * Excused: clients that gave the grant up, that were stopped, or that never learned of the grant.
  */
 import type { Book } from '../book/book.ts';
-import { NEVER, type RequestBook } from '../book/subjects.ts';
+import { type GrantBook, NEVER } from '../book/subjects.ts';
 import type { Property } from '../property.ts';
 
 const TOLD_WITHIN_MS = 1_000;
@@ -13,38 +13,38 @@ export function lossIsTold(): Property {
   return {
     name: 'loss-is-told',
     rules: 'promise 5, rules A1, S2',
-    onClient(record, { request }, report) {
-      if (record.type !== 'lost' || request === null || request.timesLost < 2) return;
+    onClient(record, { grant }, report) {
+      if (record.type !== 'lost' || grant === null || grant.timesLost < 2) return;
       report({
-        message: `the loss of token ${record.token} was told ${request.timesLost} times`,
+        message: `the loss of token ${record.token} was told ${grant.timesLost} times`,
         name: record.name,
         tokens: [record.token],
-        shows: [request.granted, request.ended],
+        shows: [grant.granted, grant.ended],
       });
     },
-    onLastRequest(request, book, report) {
-      const { ended } = request;
-      if (ended === null || request.reportedAt === NEVER) return;
+    onLastGrant(grant, book, report) {
+      const { ended } = grant;
+      if (ended === null || grant.reportedAt === NEVER) return;
       if (ended.event.type !== 'expired' && ended.event.type !== 'revoked') return;
-      const deadline = toldBy(request, ended.runAt, book);
-      if (deadline === null || request.lostAt <= deadline || request.gaveUpAt <= deadline) return;
+      const deadline = toldBy(grant, ended.runAt, book);
+      if (deadline === null || grant.lostAt <= deadline || grant.gaveUpAt <= deadline) return;
       report({
         message:
-          `token ${request.token} ended against its holder's will at ${ended.runAt} (run time); ` +
-          `${request.lostAt === NEVER ? 'nobody told its client' : `its client was told at ${request.lostAt}`}, due by ${deadline}`,
-        name: request.name,
-        tokens: [request.token],
-        shows: [request.granted, ended],
+          `token ${grant.token} ended against its holder's will at ${ended.runAt} (run time); ` +
+          `${grant.lostAt === NEVER ? 'nobody told its client' : `its client was told at ${grant.lostAt}`}, due by ${deadline}`,
+        name: grant.name,
+        tokens: [grant.token],
+        shows: [grant.granted, ended],
       });
     },
   };
 }
 
 /** The run time by which the client must know; null: it could not be told, or the run ended before. */
-function toldBy(request: RequestBook, endedAt: number, book: Book): number | null {
-  const boundMs = request.session.ttlMs + TOLD_WITHIN_MS;
-  let deadline = Math.max(endedAt, request.reportedAt) + boundMs;
-  for (const stop of request.session.stops) {
+function toldBy(grant: GrantBook, endedAt: number, book: Book): number | null {
+  const boundMs = grant.session.ttlMs + TOLD_WITHIN_MS;
+  let deadline = Math.max(endedAt, grant.reportedAt) + boundMs;
+  for (const stop of grant.session.stops) {
     if (stop.from > deadline || stop.to <= endedAt) continue;
     if (stop.to === NEVER) return null;
     deadline = Math.max(deadline, stop.to + boundMs);

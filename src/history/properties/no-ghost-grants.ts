@@ -30,7 +30,7 @@ export function noGhostGrants(): Property {
       report({
         message: `key ${JSON.stringify(request.key)} was granted after its cancel was confirmed`,
         name: request.name,
-        tokens: [request.token],
+        tokens: request.grant === null ? [] : [request.grant.token],
         shows: [request.granted],
       });
     },

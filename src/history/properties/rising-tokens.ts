@@ -1,11 +1,14 @@
-/** Promise 2: each grant's token is greater than every earlier one, over restarts, leader changes and lineages. */
+/**
+ * Promise 2: each grant's token is greater than every earlier one, over restarts, leader changes and lineages. A re-entrant
+ * acquire that joined a grant repeats the token of that grant (rule C6).
+ */
 import { TOKEN_MAX } from '../../api/limits.ts';
 import type { Property } from '../property.ts';
 
 export function risingTokens(): Property {
   return {
     name: 'rising-tokens',
-    rules: 'promise 2, rule C12',
+    rules: 'promise 2, rules C6, C12',
     onEvent(placed, book, report) {
       const { event } = placed;
       if (event.type === 'tookOver' && event.token < book.highestToken) {
@@ -16,7 +19,16 @@ export function risingTokens(): Property {
         });
       }
       if (event.type !== 'granted') return;
-      if (!Number.isInteger(event.token) || event.token < 1 || event.token > TOKEN_MAX) {
+      if (event.joined) {
+        if (book.hold(event.name, event.token) !== undefined) return;
+        const before = book.memory.granted(event.token);
+        report({
+          message: `joined with token ${event.token}, which nobody holds`,
+          name: event.name,
+          tokens: [event.token],
+          shows: [before?.ended ?? before?.granted, placed],
+        });
+      } else if (!Number.isInteger(event.token) || event.token < 1 || event.token > TOKEN_MAX) {
         report({
           message: `token ${event.token} is not a whole number from 1 to 2^53 - 1`,
           name: event.name,

@@ -308,9 +308,11 @@ export class FakeSidecar implements SidecarService {
     const waiters: WaiterView[] = queue.map((waiter) => ({
       ...person(waiter),
       mode: waiter.options.mode,
+      permits: waiter.options.permits,
       waitedMs: nowMs - waiter.sinceMs,
     }));
-    return { name, holders, waiters, waiterCount: queue.length, lockDelayMs: 0, quarantined: false };
+    const counts = { holderCount: holders.length, waiterCount: queue.length };
+    return { name, holders, waiters, ...counts, lockDelayMs: 0, quarantined: false };
   }
 
   #heldError(code: 'HELD' | 'WAIT_TIMEOUT', lock: Lock, session: Session): LeaseholdError {
@@ -327,7 +329,8 @@ function person({ session, options }: Claim) {
 }
 
 function grantView({ token, options, sinceMs }: Grant, nowMs: number) {
-  return { token, mode: options.mode, purpose: options.purpose, heldForMs: nowMs - sinceMs, revoking: false };
+  const { mode, permits, purpose } = options;
+  return { token, mode, permits, purpose, heldForMs: nowMs - sinceMs, revoking: null };
 }
 
 function expired(sessionId: string): LeaseholdError {

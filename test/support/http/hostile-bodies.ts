@@ -139,16 +139,25 @@ export const HOSTILE_BODIES: readonly Hostile[] = [
   acquire('wait_ms 2^64', '{"wait_ms":18446744073709551616}', { field: 'wait_ms' }),
   acquire('wait_ms a string', { session_id, wait_ms: '1000' }, { field: 'wait_ms' }),
   acquire('wait_ms null', { session_id, wait_ms: null }, { field: 'wait_ms', reason: /not null/ }),
-  acquire('mode shared', { session_id, mode: 'shared' }, { field: 'mode', reason: /not available yet/ }),
-  acquire(
-    'mode semaphore',
-    { session_id, mode: 'semaphore' },
-    { field: 'mode', reason: /not available yet/ },
-  ),
   acquire('mode unknown', { session_id, mode: 'EXCLUSIVE' }, { field: 'mode', reason: /must be one of/ }),
-  acquire('permits 2', { session_id, permits: 2 }, { field: 'permits', reason: /not available yet/ }),
+  acquire('permits 2', { session_id, permits: 2 }, { field: 'permits', limit: 1, reason: /mode semaphore/ }),
+  acquire(
+    'permits 2, shared',
+    { session_id, mode: 'shared', permits: 2 },
+    { field: 'permits', limit: 1, reason: /mode semaphore/ },
+  ),
+  acquire(
+    'permits 10,001',
+    { session_id, mode: 'semaphore', permits: 10_001 },
+    { field: 'permits', limit: 10_000 },
+  ),
+  acquire('permits a string', { session_id, mode: 'semaphore', permits: '2' }, { field: 'permits' }),
   acquire('permits 0', { session_id, permits: 0 }, { field: 'permits', limit: 1 }),
-  acquire('reentrant', { session_id, reentrant: true }, { field: 'reentrant', reason: /not available yet/ }),
+  acquire(
+    'reentrant without request',
+    { session_id, reentrant: true },
+    { field: 'request', reason: /is required with reentrant/ },
+  ),
   acquire('reentrant "yes"', { session_id, reentrant: 'yes' }, { field: 'reentrant' }),
   acquire('owner empty', { session_id, owner: '' }, { field: 'owner' }),
   acquire(

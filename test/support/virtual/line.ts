@@ -3,8 +3,14 @@
  * streams break on both sides or on one. Everything that was sent is written down.
  */
 import type { Identity } from '../../../src/api/entry.ts';
-import type { ClientFrame, ClientRequestBody, ServerFrame } from '../../../src/api/wire.ts';
-import type { ClientHandler, ClientStream, FrontEnd } from '../../../src/server/front-end.ts';
+import type {
+  ClientFrame,
+  ClientHandler,
+  ClientRequestBody,
+  ClientStream,
+  ServerFrame,
+} from '../../../src/api/wire.ts';
+import type { FrontEnd } from '../../../src/server/front-end.ts';
 import type { Connect } from '../../../src/sidecar/group-client.ts';
 import type { VirtualRuntime } from '../virtual-runtime.ts';
 

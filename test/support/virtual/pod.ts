@@ -10,9 +10,10 @@ import type { SidecarMetrics } from '../../../src/platform/metrics.ts';
 import { Replica } from '../../../src/server/replica.ts';
 import type {
   AcquireOptions,
-  Deadline,
   Granted,
+  Held,
   OpenOptions,
+  Released,
   StreamLine,
 } from '../../../src/sidecar/service.ts';
 import { Sidecar } from '../../../src/sidecar/sidecar.ts';
@@ -234,8 +235,10 @@ export class Pod {
     return { sessionId, token, keeping };
   }
 
-  async release(name: string, sessionId: string, token: number): Promise<{ readonly already: boolean }> {
-    return this.runtime.until(this.sidecar.release(`jobs/${name}`, { sessionId, token }), 10_000);
+  /** `request`: which acquire of a re-entrant grant. */
+  async release(name: string, sessionId: string, token: number, request?: string): Promise<Released> {
+    const named = request === undefined ? {} : { request };
+    return this.runtime.until(this.sidecar.release(`jobs/${name}`, { sessionId, token, ...named }), 10_000);
   }
 
   /** The error with which a call ends; fails when it does not end within the limit, or well. */
@@ -249,7 +252,7 @@ export class Pod {
     return error;
   }
 
-  held(name: string, token: number): { readonly held: boolean } & Partial<Deadline> {
+  held(name: string, token: number): Held {
     return this.sidecar.held(`jobs/${name}`, token);
   }
 

@@ -1,11 +1,11 @@
 /**
- * "Did you mean ...?" for misspelt fields and values. Only a near miss is named: a wrong suggestion costs more time
- * than none.
+ * "Did you mean ...?" for misspelt fields and values, of manifests and of requests. Only a near miss is named: a wrong
+ * suggestion costs more time than none.
  */
 
 /** Longer words are not compared: nothing we know is that long, and the comparison is quadratic. */
 const WORD_CHARS_MAX = 64;
-/** A suggestion may differ in one of this many characters, and always in one. */
+/** A suggestion may be off by one edit for each so many of its characters, or part of so many. */
 const CHARS_PER_EDIT = 3;
 
 /** The candidate that `word` most probably meant, or undefined. Differences of case alone always count as near. */
@@ -13,10 +13,10 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   if (word.length > WORD_CHARS_MAX) return undefined;
   const lower = word.toLowerCase();
   let best: string | undefined;
-  let bestDistance = Math.max(1, Math.floor(word.length / CHARS_PER_EDIT)) + 1;
+  let bestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of candidates) {
     const distance = editDistance(lower, candidate.toLowerCase());
-    if (distance < bestDistance) {
+    if (distance < bestDistance && distance <= Math.ceil(candidate.length / CHARS_PER_EDIT)) {
       best = candidate;
       bestDistance = distance;
     }
@@ -25,7 +25,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 }
 
 /** Insertions, deletions, replacements and swaps of neighbours that lead from one word to the other. */
-function editDistance(from: string, to: string): number {
+export function editDistance(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 1; row <= from.length; row++) {

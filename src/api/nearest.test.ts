@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { nearest } from './nearest.ts';
 
-const fields = ['ttl', 'minTTL', 'maxTTL', 'lockDelay', 'maxHold', 'fencedResource'];
+const fields = ['ttl', 'minTTL', 'maxTTL', 'lockDelay', 'maxHold', 'fencedResource', 'wait_ms'];
 
 describe('nearest', () => {
   it.each([
@@ -13,6 +13,8 @@ describe('nearest', () => {
     ['lockdelays', 'lockDelay'],
     ['fencedResouce', 'fencedResource'],
     ['tl', 'ttl'],
+    ['waitMs', 'wait_ms'],
+    ['wait_', 'wait_ms'],
   ])('takes %s for %s', (word, meant) => {
     expect(nearest(word, fields)).toBe(meant);
   });
