@@ -15,9 +15,11 @@ const FAULTS_PER_NAME_MAX = 3;
 /** Commands of the leader's own are made again at the next turn, so leaving one out settles nothing. */
 const OWN_FAULTS_MAX = 3;
 
+/** Who sent what was left out, and what they are told. */
 export interface Culprit {
   readonly from: Outgoing;
   readonly id: number;
+  readonly message: string;
 }
 
 export class Faults {
@@ -47,23 +49,35 @@ export class Faults {
     switch (step.kind) {
       case 'command':
         return this.#blameCommand(step.position, batch, fault);
-      case 'consequence':
+      case 'consequence': {
+        const unquarantine = unquarantineOf(step.name, batch);
+        if (unquarantine >= 0) return this.#blameCommand(unquarantine, batch, fault);
         this.#blameName(step.name, batch, fault);
         return null;
+      }
       case 'entry':
         throw fault;
     }
   }
 
+  /** The name was put back into service: what was wrong with it before counts no longer. */
+  forgive(name: string): void {
+    this.#byName.delete(name);
+  }
+
   #blameCommand(position: number, batch: Batch, fault: CoreFault): Culprit {
     const command = batch.commands[position] as Command;
-    const culprit = { from: batch.from[position] as Outgoing, id: batch.ids[position] as number };
+    const from = batch.from[position] as Outgoing;
+    const consequence = 'session' in command ? 'its session has been ended' : 'nothing was changed';
+    const message = `this request made the state machine fail; ${consequence}`;
+    const culprit = { from, id: batch.ids[position] as number, message };
     if (culprit.from === NOBODY && ++this.#ownFaults > OWN_FAULTS_MAX) throw fault;
     this.#logger.error(
       { command: command.type, error: fault.message },
       'command refused: it made the state machine throw',
     );
-    this.#remember(command);
+    // An administrator may ask for the same again once the cause is mended.
+    if (command.type !== 'unquarantine') this.#remember(command);
     for (const list of [batch.commands, batch.from, batch.ids]) list.splice(position, 1);
     if ('session' in command)
       prepend(batch, { type: 'expireSessions', sessions: [command.session], cause: 'threw' });
@@ -78,7 +92,7 @@ export class Faults {
     this.#byName.set(name, faults);
     this.#logger.error(
       { lock: name, error: fault.message },
-      'lock quarantined: its timer made the state machine throw',
+      'lock quarantined: a step of its own made the state machine throw',
     );
     prepend(batch, { type: 'quarantine', name, reason: fault.message.slice(0, 200) });
     this.#retry = batch;
@@ -88,6 +102,11 @@ export class Faults {
     if (this.#known.size >= REMEMBERED_MAX) this.#known.clear();
     this.#known.add(fingerprint(command));
   }
+}
+
+/** The name was out of service and still fails: then it is not to be put back. -1: nobody asks for that. */
+function unquarantineOf(name: string, { commands }: Batch): number {
+  return commands.findIndex((command) => command.type === 'unquarantine' && command.name === name);
 }
 
 function fingerprint(body: Command | ReadQuery): string {

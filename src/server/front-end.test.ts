@@ -5,6 +5,7 @@ import { VirtualRuntime } from '../../test/support/virtual-runtime.ts';
 import type { NamespaceConfig } from '../api/config.ts';
 import type {
   ClientRequestBody,
+  ClientStream,
   KeepaliveAnswer,
   LeaderGroup,
   Position,
@@ -12,7 +13,7 @@ import type {
   ServerFrame,
 } from '../api/wire.ts';
 import { sha256 } from '../core/index.ts';
-import { type ClientStream, FrontEnd } from './front-end.ts';
+import { FrontEnd } from './front-end.ts';
 
 const IDENTITY = { account: 'dev/developer', podUid: '' };
 const POSITION: Position = { lineage: 'l', epoch: 3, index: 9 };

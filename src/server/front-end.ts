@@ -9,7 +9,9 @@ import type {
   Answer,
   AnswerBody,
   ClientFrame,
+  ClientHandler,
   ClientRequest,
+  ClientStream,
   LeaderFrame,
   Position,
   ReadQuery,
@@ -26,17 +28,6 @@ import { requestProblem } from './validate.ts';
 export interface LeaderPort {
   readonly position: Position;
   send(frame: RelayFrame): void;
-}
-
-/** A client's stream, from the client's side of it. */
-export interface ClientStream {
-  send(frame: ClientFrame): void;
-  close(): void;
-}
-
-export interface ClientHandler {
-  onFrame(frame: ServerFrame): void;
-  onClose(): void;
 }
 
 interface Client {

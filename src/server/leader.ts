@@ -6,9 +6,9 @@
  * The state runs ahead of the log by the one entry in flight: `apply` comes before the append, so that a command that
  * throws never gets into the log (rule C13), and nothing is published before the commit (rule S1).
  */
-import type { Attach, Command, CommandResult, HistoryEntry } from '../api/entry.ts';
-import { FORMAT_VERSION } from '../api/limits.ts';
-import type { AnswerBody, Position, ReadQuery, ReadResult, RelayFrame, RelayRequest } from '../api/wire.ts';
+import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
+import { BEHAVIOUR_LEVEL_MAX, FORMAT_VERSION } from '../api/limits.ts';
+import type { Position, ReadQuery, ReadResult, RelayFrame } from '../api/wire.ts';
 import {
   type Applied,
   apply,
@@ -22,14 +22,17 @@ import {
 import { DeposedError, type Leadership, type LockLog, type LogPosition } from '../log/port.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { Appender } from './appender.ts';
+import { raiseTo } from './behaviour.ts';
 import { Faults } from './faults.ts';
 import { type Batch, Inbox, prepend } from './inbox.ts';
 import { Inquiries } from './inquiries.ts';
-import { type FrontEndLink, Outgoing } from './outbox.ts';
+import type { FrontEndLink } from './outbox.ts';
 import { Publisher } from './publisher.ts';
 import { Pulse } from './pulse.ts';
+import { Reception } from './reception.ts';
 import { recover } from './recovery.ts';
 import { Snapshots } from './snapshots.ts';
+import { takeOverCommand } from './take-over.ts';
 
 /** How long an orderly stop may wait for commits. */
 const HAND_OVER_MS_MAX = 5_000;
@@ -44,6 +47,8 @@ export interface LeaderOptions {
   readonly tokenFloor: number;
   /** True in a group: entries also prove to standbys that the leader lives. A lone replica writes nothing without a reason. */
   readonly beatWhenIdle: boolean;
+  /** Behaviour levels that the replicas of the group support, this one's included (rule C15). Left out: it is alone. */
+  readonly behaviourLevels?: () => readonly number[];
   /** Told of every commit, after its answers are out. */
   readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
   /** The leader has stopped by itself: deposed, or it cannot go on. */
@@ -77,12 +82,12 @@ export class Leader {
   readonly #leadership: Leadership;
   readonly #publisher = new Publisher();
   readonly #inbox = new Inbox();
-  readonly #inquiries = new Inquiries();
+  readonly #inquiries: Inquiries;
   readonly #faults: Faults;
   readonly #snapshots: Snapshots;
   readonly #appender: Appender;
   readonly #pulse: Pulse;
-  readonly #clients = new Map<FrontEndLink, Map<number, Outgoing>>();
+  readonly #reception: Reception;
   #state: State;
   /** Group time minus monotonic time (rule S6). */
   readonly #groupOffsetMs: number;
@@ -105,11 +110,17 @@ export class Leader {
     this.#appender = new Appender(options.runtime, options.log, leadership, head);
     this.#snapshots = snapshots;
     this.#faults = new Faults(options.runtime.logger);
+    const parts = { inbox: this.#inbox, publisher: this.#publisher, faults: this.#faults };
+    this.#reception = new Reception(this, parts);
+    this.#inquiries = new Inquiries({ ...parts, onAsked: () => this.#planTurn() });
     this.#groupOffsetMs = state.at - this.#nowMs();
     this.#pulse = new Pulse(options.runtime, () => this.#turn(true));
   }
 
-  /** Wins the log, reads it to the end and commits the take-over; serves from then on (rule S5). */
+  /**
+   * Wins the log, reads it to the end and commits the take-over; serves from then on (rule S5), at the behaviour level that
+   * all replicas support (rule C15).
+   */
   static async start(options: LeaderOptions): Promise<Leader> {
     const { log, runtime } = options;
     const leadership = await log.campaign(options.serverId);
@@ -121,6 +132,7 @@ export class Leader {
     const snapshots = new Snapshots(log, leadership, dueBytes === undefined ? sizes : { ...sizes, dueBytes });
     const leader = new Leader(options, leadership, { state, head, snapshots });
     await leader.#takeOver();
+    await leader.#raiseBehaviour();
     return leader;
   }
 
@@ -145,45 +157,26 @@ export class Leader {
 
   /** Takes a frame of a front end. Answers come over `link`, later. */
   receive(link: FrontEndLink, frame: RelayFrame): void {
-    const now = this.#nowMs();
-    for (const { client, requests, keepalive } of frame.groups) {
-      const from = this.#clientOf(link, client);
-      for (let i = 0; i < requests.length; i++) this.#take(from, requests[i] as RelayRequest, now);
-      if (keepalive !== undefined && !this.#isStopped) this.#publisher.keepalive(from, keepalive, now);
-    }
-    for (const client of frame.closed) {
-      const clients = this.#clients.get(link);
-      const gone = clients?.get(client);
-      if (gone !== undefined) gone.isClosed = true;
-      clients?.delete(client);
-      this.#publisher.forget(link, client);
-    }
+    this.#reception.receive(link, frame, this.#nowMs());
     if (this.#inbox.size > 0) this.#planTurn();
     else if (this.#publisher.hasKeepalives && !this.#isStopped) this.#pulse.hasten(this.#due());
   }
 
   disconnect(link: FrontEndLink): void {
-    for (const client of this.#clients.get(link)?.values() ?? []) client.isClosed = true;
-    this.#clients.delete(link);
-    this.#publisher.forget(link);
+    this.#reception.disconnect(link);
   }
 
-  /** Runs administrative commands through the log; resolves after their commit. */
+  /**
+   * Runs administrative commands through the log; resolves after their commit. One that cannot be written into an entry is
+   * refused INVALID, with all that came with it.
+   */
   submit(commands: readonly Command[]): Promise<readonly CommandResult[]> {
-    return this.#ask(commands) as Promise<readonly CommandResult[]>;
+    return this.#inquiries.submit(commands);
   }
 
   /** A read like any client's: answered after a commit that began after this call (rule S1). */
-  async read(query: ReadQuery): Promise<ReadResult> {
-    const [answer] = await this.#ask([query]);
-    return answer as ReadResult;
-  }
-
-  #ask(bodies: readonly (Command | ReadQuery)[]): Promise<readonly AnswerBody[]> {
-    if (this.#isStopped) return Promise.reject(new Error('this server does not lead'));
-    const answers = this.#inquiries.ask(bodies, (body, from, id) => this.#inbox.push(body, from, id));
-    this.#planTurn();
-    return answers;
+  read(query: ReadQuery): Promise<ReadResult> {
+    return this.#inquiries.read(query);
   }
 
   /**
@@ -217,51 +210,22 @@ export class Leader {
 
   async #takeOver(): Promise<void> {
     const { tokenFloor, reason } = this.#options;
-    const unixSeconds = Math.floor(this.#runtime.clock.wallMs() / 1000);
+    const { epoch } = this.#leadership;
+    const wallMs = this.#runtime.clock.wallMs();
     const isBirth = this.#appender.head.index === 0;
-    const epoch = this.#leadership.epoch;
-    const takeOver: Command = {
-      type: 'takeOver',
-      epoch,
-      unixSeconds,
-      tokenFloor: isBirth ? tokenFloor : 0,
-      reason,
-    };
+    const takeOver = takeOverCommand({ epoch, wallMs, isBirth, tokenFloor, reason });
     const [result] = await this.submit([takeOver]);
     if (result?.type !== 'done') throw new Error(`the take-over was refused: ${JSON.stringify(result)}`);
     this.#publisher.startLeases(this.#state, this.#nowMs());
     this.#arm();
   }
 
-  #take(from: Outgoing, { id, body }: RelayRequest, nowMs: number): void {
-    if (body.type === 'attach') this.#renewFor(body, nowMs);
-    if (this.#isStopped) {
-      this.#publisher.reject(from, id, this.position, 'UNAVAILABLE', 'this server does not lead any more');
-    } else if (this.#faults.isKnown(body)) {
-      this.#publisher.reject(
-        from,
-        id,
-        this.position,
-        'INVALID',
-        'this request has made the state machine fail before',
-      );
-    } else if (!this.#inbox.push(body, from, id)) {
-      this.#publisher.reject(from, id, this.position, 'UNAVAILABLE', 'too many requests wait for the log');
-    }
-  }
-
-  #clientOf(link: FrontEndLink, client: number): Outgoing {
-    let clients = this.#clients.get(link);
-    if (clients === undefined) {
-      clients = new Map();
-      this.#clients.set(link, clients);
-    }
-    let outgoing = clients.get(client);
-    if (outgoing === undefined) {
-      outgoing = new Outgoing(link, client);
-      clients.set(client, outgoing);
-    }
-    return outgoing;
+  async #raiseBehaviour(): Promise<void> {
+    const supported = this.#options.behaviourLevels?.() ?? [BEHAVIOUR_LEVEL_MAX];
+    const raise = raiseTo(this.#state.behaviour, supported);
+    if (raise === null) return;
+    const [result] = await this.submit([raise]);
+    if (result?.type !== 'done') throw new Error(`the behaviour was not raised: ${JSON.stringify(result)}`);
   }
 
   #planTurn(): void {
@@ -290,13 +254,6 @@ export class Leader {
   #expire(batch: Batch, nowMs: number): void {
     const sessions = this.#publisher.leases.expired(nowMs);
     if (sessions.length > 0) prepend(batch, { type: 'expireSessions', sessions, cause: 'expired' });
-  }
-
-  /** An attach that will be accepted counts as a keepalive from its arrival on, however long it waits (rules S3, S6). */
-  #renewFor({ session: id, attach, secretHash }: Attach, nowMs: number): void {
-    const session = this.#state.sessions.get(id);
-    if (session === undefined || session.secretHash !== secretHash || attach <= session.attach) return;
-    this.#publisher.leases.renew(id, nowMs);
   }
 
   #append(batch: Batch, startedMs: number): void {
@@ -364,8 +321,7 @@ export class Leader {
     this.#state = state;
     const culprit = this.#faults.blame(fault.step, batch, fault);
     if (culprit !== null) {
-      const message = 'this request made the state machine fail; its session has been ended';
-      this.#publisher.reject(culprit.from, culprit.id, this.position, 'INVALID', message);
+      this.#publisher.reject(culprit.from, culprit.id, this.position, 'INVALID', culprit.message);
     }
     this.#isBusy = false;
     this.#planTurn();
@@ -383,7 +339,7 @@ export class Leader {
   #stopServing(): void {
     this.#isStopped = true;
     this.#pulse.stop();
-    this.#inquiries.fail(new Error('this server has stopped leading'));
+    this.#inquiries.close();
   }
 
   /** Wakes up for the next beat, or for the timer that falls due before it. */

@@ -31,6 +31,7 @@ const grant = {
   mode: 'exclusive',
   permits: 1,
   owner: '',
+  joined: false,
   fromQueue: true,
 } as const;
 
@@ -40,10 +41,10 @@ function at(time: number, ...events: readonly LockEvent[]) {
 
 test('a grant is counted with its wait, and its end once with how long it was held, however it ended', () => {
   const ends: LockEvent[] = [
-    { type: 'released', name: 'a', session: 1, token: 1, cause: 'release' },
+    { type: 'released', name: 'a', session: 1, token: 1, cause: 'release', key: 'k', remaining: 0 },
     { type: 'expired', name: 'a', session: 1, token: 2, cause: 'expired' },
     { type: 'revoked', name: 'a', session: 1, token: 3, cause: 'break', unsafe: false },
-    { type: 'cancelled', name: 'a', session: 1, token: 4, key: 'k' },
+    { type: 'cancelled', name: 'a', session: 1, token: 4, key: 'k', remaining: 0 },
   ];
   const { calls, metering } = recorder();
   const stats = { commands: 1, bytes: 10, commitMs: 2, stalledMs: 0 };
@@ -56,11 +57,25 @@ test('a grant is counted with its wait, and its end once with how long it was he
   expect(calls.filter(([name]) => name === 'held')).toEqual(ends.map(() => ['held', 400]));
 });
 
+test('a re-entrant grant is one hold, from its first acquire to its last release', () => {
+  const { calls, metering } = recorder();
+  const stats = { commands: 1, bytes: 10, commitMs: 2, stalledMs: 0 };
+  const granted = { type: 'granted', token: 1, waitedMs: 7, ...grant } as const;
+  const released = { type: 'released', name: 'a', session: 1, token: 1, cause: 'release' } as const;
+  metering.committed(at(0, granted), stats);
+  metering.committed(at(100, { ...granted, joined: true, key: 'k2' }), stats);
+  metering.committed(at(200, { ...released, key: 'k', remaining: 1 }), stats);
+  metering.committed(at(300, { ...released, key: 'k2', remaining: 0 }), stats);
+  expect(calls.filter(([name]) => name === 'granted')).toHaveLength(2);
+  expect(calls.filter(([name]) => name === 'held')).toEqual([['held', 300]]);
+});
+
 test('a grant from before this process is not measured, and a cancelled wait is no end of a hold', () => {
   const { calls, metering } = recorder();
   const stats = { commands: 1, bytes: 10, commitMs: 2, stalledMs: 0 };
-  metering.committed(at(5, { type: 'released', name: 'a', session: 1, token: 99, cause: 'close' }), stats);
-  metering.committed(at(5, { type: 'cancelled', name: 'a', session: 1, token: 0, key: 'k' }), stats);
+  const grantOf = { name: 'a', session: 1, remaining: 0 };
+  metering.committed(at(5, { type: 'released', ...grantOf, token: 99, cause: 'close', key: '' }), stats);
+  metering.committed(at(5, { type: 'cancelled', ...grantOf, token: 0, key: 'k' }), stats);
   expect(calls).toEqual([
     ['committed', 2, 1],
     ['committed', 2, 1],

@@ -24,12 +24,15 @@ export class Metering {
     switch (event.type) {
       case 'granted':
         this.#metrics.granted(event.waitedMs);
-        this.#since.set(event.token, at);
+        // One that joined is held since the first acquire, and until the last is given back (rule C6).
+        if (!event.joined) this.#since.set(event.token, at);
         return;
       case 'released':
+      case 'cancelled':
+        if (event.remaining === 0) this.#ended(event.token, at);
+        return;
       case 'revoked':
       case 'expired':
-      case 'cancelled':
         this.#ended(event.token, at);
         return;
       case 'refused':

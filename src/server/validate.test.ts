@@ -9,6 +9,7 @@ import {
   LIST_LIMIT_MAX,
   NAME_BYTES_MAX,
   OWNER_BYTES_MAX,
+  PERMITS_MAX,
   PURPOSE_BYTES_MAX,
   RESOURCE_BYTES_MAX,
   WAIT_MS_MAX,
@@ -70,7 +71,7 @@ describe('numbers are whole, not negative, and bounded', () => {
     ['wait_ms', (waitMs) => acquire({ waitMs }), WAIT_MS_MAX],
     ['session', (session) => acquire({ session }), Number.MAX_SAFE_INTEGER],
     ['attach', (attach) => acquire({ attach }), Number.MAX_SAFE_INTEGER],
-    ['permits', (permits) => acquire({ permits }), Number.MAX_SAFE_INTEGER],
+    ['permits', (permits) => acquire({ permits }), PERMITS_MAX],
     ['mapVersion', (mapVersion) => acquire({ mapVersion }), Number.MAX_SAFE_INTEGER],
     ['limit', (limit) => ({ ...(VALID.listLocks as object), limit }) as ClientRequestBody, LIST_LIMIT_MAX],
     [

@@ -7,19 +7,37 @@ import {
   CLIENT_BYTES_MAX,
   KEY_BYTES_MAX,
   LIST_LIMIT_MAX,
+  NAME_BYTES_MAX,
   OWNER_BYTES_MAX,
+  PERMITS_MAX,
   PURPOSE_BYTES_MAX,
   RESOURCE_BYTES_MAX,
   UNSETTLED_OUTCOMES_MAX,
   WAIT_MS_MAX,
 } from '../api/limits.ts';
-import { bucketOf, nameProblem, utf8Length } from '../api/names.ts';
+import { bucketOf, nameProblem } from '../api/names.ts';
+import { type TextBounds, textProblem } from '../api/text.ts';
 import type { ClientRequestBody } from '../api/wire.ts';
 
 export interface Problem {
   readonly field: string;
   readonly message: string;
   readonly limit?: number;
+}
+
+const OWNER = upTo(OWNER_BYTES_MAX);
+const PURPOSE = upTo(PURPOSE_BYTES_MAX);
+const KEY = upTo(KEY_BYTES_MAX);
+const CLIENT = upTo(CLIENT_BYTES_MAX);
+const RESOURCE = upTo(RESOURCE_BYTES_MAX);
+const SECRET = upTo(256);
+/** 64 hex digits; whether they are is the core's to say. */
+const HASH = upTo(64);
+/** Where a list begins need not be a name, but no longer text can be of use. */
+const PLACE = upTo(4 * NAME_BYTES_MAX);
+
+function upTo(max: number): TextBounds {
+  return { min: 0, max };
 }
 
 /** Null when the request may go on. */
@@ -30,10 +48,10 @@ export function requestProblem(body: ClientRequestBody): Problem | null {
         acting(body) ??
         name(body.name) ??
         key(body.key) ??
-        text('owner', body.owner, OWNER_BYTES_MAX) ??
-        text('purpose', body.purpose, PURPOSE_BYTES_MAX) ??
+        text('owner', body.owner, OWNER) ??
+        text('purpose', body.purpose, PURPOSE) ??
         number('wait_ms', body.waitMs, WAIT_MS_MAX) ??
-        number('permits', body.permits, Number.MAX_SAFE_INTEGER) ??
+        number('permits', body.permits, PERMITS_MAX) ??
         mode(body.mode) ??
         flag('reentrant', body.reentrant) ??
         bucket(body.name, body.bucket) ??
@@ -45,7 +63,7 @@ export function requestProblem(body: ClientRequestBody): Problem | null {
         acting(body) ??
         name(body.name) ??
         number('token', body.token, Number.MAX_SAFE_INTEGER) ??
-        text('key', body.key, KEY_BYTES_MAX) ??
+        text('key', body.key, KEY) ??
         acks(body.acks)
       );
     case 'cancel':
@@ -53,27 +71,27 @@ export function requestProblem(body: ClientRequestBody): Problem | null {
     case 'closeSession':
       return acting(body) ?? flag('clean', body.clean);
     case 'attachWithSecret':
-      return acting(body) ?? text('secret', body.secret, 256);
+      return acting(body) ?? text('secret', body.secret, SECRET);
     case 'open':
       return (
-        text('client', body.client, CLIENT_BYTES_MAX) ??
+        text('client', body.client, CLIENT) ??
         number('ttl_s', body.ttlMs, Number.MAX_SAFE_INTEGER) ??
         number('max_hold_ms', body.maxHoldMs, Number.MAX_SAFE_INTEGER) ??
-        text('secretHash', body.secretHash, 64)
+        text('secretHash', body.secretHash, HASH)
       );
     case 'reportStale':
       return (
         number('session', body.session, Number.MAX_SAFE_INTEGER) ??
         name(body.name) ??
         number('token', body.token, Number.MAX_SAFE_INTEGER) ??
-        text('resource', body.resource, RESOURCE_BYTES_MAX)
+        text('resource', body.resource, RESOURCE)
       );
     case 'getLock':
       return name(body.name);
     case 'listLocks':
       return (
-        text('prefix', body.prefix, 4 * 512) ??
-        text('after', body.after, 4 * 512) ??
+        text('prefix', body.prefix, PLACE) ??
+        text('after', body.after, PLACE) ??
         number('limit', body.limit, LIST_LIMIT_MAX)
       );
     default:
@@ -93,16 +111,13 @@ function name(value: string): Problem | null {
 }
 
 function key(value: string): Problem | null {
-  return value === '' ? { field: 'key', message: 'the key is empty' } : text('key', value, KEY_BYTES_MAX);
+  return value === '' ? { field: 'key', message: 'the key is empty' } : text('key', value, KEY);
 }
 
-function text(field: string, value: string, bytesMax: number): Problem | null {
+function text(field: string, value: string, bounds: TextBounds): Problem | null {
   if (typeof value !== 'string') return { field, message: `${field} is not a text` };
-  if (!value.isWellFormed()) return { field, message: `${field} is not well-formed Unicode` };
-  const isShort = 3 * value.length <= bytesMax || (value.length <= bytesMax && utf8Length(value) <= bytesMax);
-  return isShort
-    ? null
-    : { field, message: `${field} is longer than ${bytesMax} bytes of UTF-8`, limit: bytesMax };
+  const problem = textProblem(value, bounds);
+  return problem === null ? null : { field, message: `${field} ${problem}`, limit: bounds.max };
 }
 
 function number(field: string, value: number, max: number): Problem | null {
@@ -132,7 +147,7 @@ function acks(keys: readonly string[]): Problem | null {
     return { field: 'acks', message, limit: UNSETTLED_OUTCOMES_MAX };
   }
   for (const ack of keys) {
-    const problem = text('acks', ack, KEY_BYTES_MAX);
+    const problem = text('acks', ack, KEY);
     if (problem !== null) return problem;
   }
   return null;

@@ -108,11 +108,7 @@ function beforeSilentSession() {
   const acquire = (waitMs = 60_000) => {
     const hangUp = new AbortController();
     const call = {
-      name: 'a',
-      mode: 'exclusive',
-      permits: 1,
-      owner: '',
-      reentrant: false,
+      body: { name: 'a', mode: 'exclusive', permits: 1, owner: '', reentrant: false },
       waitMs,
       purpose: '',
       request: undefined,

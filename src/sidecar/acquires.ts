@@ -7,9 +7,12 @@ import { LeaseholdError } from '../api/errors.ts';
 import { bucketOf } from '../api/names.ts';
 import type { AnswerBody } from '../api/wire.ts';
 import type { Runtime } from '../platform/runtime.ts';
-import { Attempt, type AttemptBody } from './attempt.ts';
+import { type AcquireBody, isSameBody } from './acquire-body.ts';
+import { Attempt } from './attempt.ts';
+import type { GrantedAcquire } from './grants.ts';
 import type { GroupSession } from './group-session.ts';
 import { endingError, errorOf, REFUSAL_TEXTS } from './refusals.ts';
+import { RequestMemory } from './request-memory.ts';
 import type { AcquireOptions } from './service.ts';
 
 /** How long a call may stay without any answer of the group (rule S11). */
@@ -18,10 +21,9 @@ const ANSWER_MS_MAX = 5_000;
 /** Beyond its wait limit a queued call waits this long for the group to say so, then answers by itself. */
 const WAIT_GRACE_MS = 1_000;
 const ACKS_PER_COMMAND_MAX = 64;
-/** Requests whose grant is over that are still answered from memory. */
-const SETTLED_REQUESTS_MAX = 256;
 
-export interface AcquireCall extends AttemptBody {
+export interface AcquireCall {
+  readonly body: AcquireBody;
   readonly waitMs: number;
   readonly purpose: string;
   readonly request: string | undefined;
@@ -32,23 +34,17 @@ export interface AcquiresOwner {
   queued(name: string, position: number, request: string | undefined): void;
   /** The group granted `attempt`; false: too late, it must be taken back (rule A1). */
   granted(attempt: Attempt, token: Token): boolean;
-  isHeld(token: Token): boolean;
+  isHeld(key: string, token: Token): boolean;
   /** A grant that turned out to be nobody's: its callers hung up before they heard of it. */
-  unwanted(token: Token): void;
+  unwanted(key: string, token: Token): void;
   /** A `request` is no longer answered from memory. */
   forgotten(request: string): void;
 }
 
-/** Granted requests of an earlier life of this sidecar (rule A4). */
-export interface KnownRequests {
-  readonly held: readonly GrantedRequest[];
-  readonly over: readonly GrantedRequest[];
-}
-
-export interface GrantedRequest extends AttemptBody {
-  readonly key: string;
-  readonly token: Token;
-  readonly request: string | undefined;
+/** What was granted in an earlier life of this sidecar (rule A4): what was held at its end, and `request`s over by then. */
+export interface KnownGrants {
+  readonly held: readonly GrantedAcquire[];
+  readonly over: readonly GrantedAcquire[];
 }
 
 export class Acquires {
@@ -59,9 +55,7 @@ export class Acquires {
   #lastKey = 0;
   /** Under way, and granted ones that have a `request`, by key. */
   readonly #attempts = new Map<string, Attempt>();
-  readonly #byRequest = new Map<string, Attempt>();
-  /** Granted once and over by now; the oldest is forgotten first. */
-  readonly #settled = new Set<Attempt>();
+  readonly #requests = new RequestMemory();
   readonly #acks: string[] = [];
 
   constructor(runtime: Runtime, session: () => GroupSession, owner: AcquiresOwner) {
@@ -98,13 +92,17 @@ export class Acquires {
   }
 
   acquire(call: AcquireCall): Promise<Token> {
-    const known = call.request === undefined ? undefined : this.#byRequest.get(call.request);
+    const known = this.#requests.find(call.request);
     if (known !== undefined) return this.#again(known, call);
     // Gone before anything was sent: a cancel sent now would overtake its own acquire.
     if (call.hangUp.aborted) return Promise.reject(new LeaseholdError('CANCELLED', 'the caller hung up'));
-    const attempt = new Attempt(`${this.#keyPrefix}-${(++this.#lastKey).toString(36)}`, call, call.request);
+    const attempt = new Attempt(
+      `${this.#keyPrefix}-${(++this.#lastKey).toString(36)}`,
+      call.body,
+      call.request,
+    );
     this.#attempts.set(attempt.key, attempt);
-    if (call.request !== undefined) this.#byRequest.set(call.request, attempt);
+    this.#requests.add(attempt);
     const outcome = attempt.join(call.hangUp, () => this.#abandoned(attempt));
     this.#ask(attempt, call);
     return outcome;
@@ -140,35 +138,31 @@ export class Acquires {
   }
 
   /** A repeat of what was granted in an earlier life is answered as in that one. */
-  restore({ held, over }: KnownRequests): void {
-    for (const granted of [...over, ...held]) {
-      if (granted.request === undefined) continue;
-      const attempt = new Attempt(granted.key, granted, granted.request);
-      attempt.state = { kind: 'granted', token: granted.token };
-      this.#attempts.set(attempt.key, attempt);
-      this.#byRequest.set(granted.request, attempt);
+  restore({ held, over }: KnownGrants): void {
+    for (const { key, body, token, request } of [...over, ...held]) {
+      if (request === undefined) continue;
+      const attempt = new Attempt(key, body, request);
+      attempt.state = { kind: 'granted', token };
+      this.#attempts.set(key, attempt);
+      this.#requests.add(attempt);
     }
     for (const { request } of over) this.ended(request);
   }
 
   /** The grant of this `request` is over; a repeat is told so for a while. */
   ended(request: string | undefined): void {
-    const attempt = request === undefined ? undefined : this.#byRequest.get(request);
-    if (attempt === undefined) return;
-    this.#settled.add(attempt);
-    for (const oldest of this.#settled) {
-      if (this.#settled.size <= SETTLED_REQUESTS_MAX) break;
-      this.#forget(oldest);
-      if (oldest.request !== undefined) this.#owner.forgotten(oldest.request);
-    }
+    const attempt = this.#requests.find(request);
+    const oldest = attempt && this.#requests.settle(attempt);
+    if (oldest === undefined) return;
+    this.#forget(oldest);
+    if (oldest.request !== undefined) this.#owner.forgotten(oldest.request);
   }
 
   /** The session is over: nothing comes of any of them. */
   failAll(error: LeaseholdError): void {
     for (const attempt of this.#attempts.values()) attempt.fail(error);
     this.#attempts.clear();
-    this.#byRequest.clear();
-    this.#settled.clear();
+    this.#requests.clear();
   }
 
   /** Keys that the group may forget, to go along with the next command (rule C5). */
@@ -197,13 +191,14 @@ export class Acquires {
 
   /** The same `request` again: joins what is under way, or is told how it stands. */
   async #again(attempt: Attempt, call: AcquireCall): Promise<Token> {
-    if (!attempt.isSame(call)) {
+    if (!isSameBody(attempt.body, call.body)) {
       throw new LeaseholdError('INVALID', 'this request was used for another acquire', { field: 'request' });
     }
     const { state } = attempt;
     switch (state.kind) {
       case 'granted':
-        if (this.#owner.isHeld(state.token)) return attempt.join(call.hangUp, () => this.#abandoned(attempt));
+        if (this.#owner.isHeld(attempt.key, state.token))
+          return attempt.join(call.hangUp, () => this.#abandoned(attempt));
         throw new LeaseholdError('NOT_HELD', `this request was granted token ${state.token}, which is over`, {
           token: state.token,
         });
@@ -234,20 +229,9 @@ export class Acquires {
   }
 
   #ask(attempt: Attempt, call: AcquireCall): void {
-    const { name, mode, permits, owner, reentrant, purpose, waitMs } = call;
-    const { key } = attempt;
-    const body = {
-      key,
-      name,
-      mode,
-      permits,
-      reentrant,
-      owner,
-      purpose,
-      waitMs,
-      bucket: bucketOf(name),
-      mapVersion: 1,
-    };
+    const { purpose, waitMs } = call;
+    const { key, body: what } = attempt;
+    const body = { key, ...what, purpose, waitMs, bucket: bucketOf(what.name), mapVersion: 1 };
     attempt.askAgain = () => this.#send(attempt, body);
     this.#send(attempt, body);
     const { timers } = this.#runtime;
@@ -327,8 +311,9 @@ export class Acquires {
   #abandoned(attempt: Attempt): void {
     if (attempt.isWanted) return;
     if (attempt.state.kind === 'granted') {
-      if (!this.#owner.isHeld(attempt.state.token)) return;
-      this.#owner.unwanted(attempt.state.token);
+      const { token } = attempt.state;
+      if (!this.#owner.isHeld(attempt.key, token)) return;
+      this.#owner.unwanted(attempt.key, token);
     }
     this.#cancel(attempt);
   }
@@ -343,8 +328,7 @@ export class Acquires {
 
   #forget(attempt: Attempt): void {
     this.#attempts.delete(attempt.key);
-    this.#settled.delete(attempt);
-    if (attempt.request !== undefined) this.#byRequest.delete(attempt.request);
+    this.#requests.forget(attempt);
   }
 }
 

@@ -6,16 +6,7 @@
 import type { Token } from '../api/entry.ts';
 import { LeaseholdError } from '../api/errors.ts';
 import type { Timer } from '../platform/runtime.ts';
-import type { AcquireOptions } from './service.ts';
-
-/** What must be equal when a `request` is repeated (rule C4). */
-export interface AttemptBody {
-  readonly name: string;
-  readonly mode: AcquireOptions['mode'];
-  readonly permits: number;
-  readonly owner: string;
-  readonly reentrant: boolean;
-}
+import type { AcquireBody } from './acquire-body.ts';
 
 export type AttemptState =
   /** Sent, not answered. */
@@ -32,7 +23,7 @@ interface Call {
 
 export class Attempt {
   readonly key: string;
-  readonly body: AttemptBody;
+  readonly body: AcquireBody;
   /** The application's retry key, if it gave one. */
   readonly request: string | undefined;
   state: AttemptState = { kind: 'asked' };
@@ -45,7 +36,7 @@ export class Attempt {
   #told = 0;
   readonly #timers: Timer[] = [];
 
-  constructor(key: string, body: AttemptBody, request: string | undefined) {
+  constructor(key: string, body: AcquireBody, request: string | undefined) {
     this.key = key;
     this.body = body;
     this.request = request;
@@ -53,16 +44,6 @@ export class Attempt {
 
   get hasCalls(): boolean {
     return this.#calls.size > 0;
-  }
-
-  isSame(body: AttemptBody): boolean {
-    return (
-      this.body.name === body.name &&
-      this.body.mode === body.mode &&
-      this.body.permits === body.permits &&
-      this.body.owner === body.owner &&
-      this.body.reentrant === body.reentrant
-    );
   }
 
   /** Whether anybody waits for the token or has got it. */

@@ -148,6 +148,18 @@ describe('rule S11: new calls during an outage', () => {
   });
 });
 
+describe('the end of a session', () => {
+  test.each(GONE)('is told at once to whoever renews in it, while %s', async (_, breaks) => {
+    const pod = await Pod.start();
+    const { sessionId, token, keeping } = await pod.holding('a');
+    keeping.stop();
+    breaks(pod);
+    await pod.runtime.pass(2 * TTL_MS);
+    const error = await pod.refusal(pod.sidecar.renew('jobs/a', { sessionId, token }), 600);
+    expect(error.code).toBe('SESSION_EXPIRED');
+  });
+});
+
 describe('a long outage', () => {
   test('in which an application tries again and again leaves nothing piled up', async () => {
     const pod = await Pod.start();

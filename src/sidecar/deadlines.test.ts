@@ -288,4 +288,21 @@ describe('rule A2: a suspended machine', () => {
     const renewed = await pod.runtime.until(pod.sidecar.renew('jobs/a', { sessionId, token }), 100);
     expect(renewed.token).toBe(token);
   });
+
+  test('a grant under a revoke does not come back: no acknowledgement covers it any more, and its clock stood still', async () => {
+    const pod = await Pod.start();
+    const { token, sessionId } = await pod.holding('a');
+    const other = await pod.acquire('b', { sessionId });
+    const { lines } = pod.stream(sessionId);
+    await pod.runtime.pass(1_000);
+    await pod.jobs.break('a', token);
+    await pod.runtime.pass(10);
+    expect(pod.held('a', token).held).toBe(true);
+    // The machine slept for 6 s, which its monotonic clock did not count and the group's did.
+    pod.runtime.stepWall(6_000);
+    await pod.runtime.pass(KEEPALIVE_MS + BEAT_MS);
+    expect(pod.held('b', other.token).held).toBe(true);
+    expect(pod.held('a', token).held).toBe(false);
+    expect(lines.filter(({ event }) => event === 'lost')).toMatchObject([{ name: 'jobs/a', token }]);
+  });
 });

@@ -5,14 +5,13 @@ import { LeaseholdError } from '../api/errors.ts';
 import { SESSIONS_MAX, TTL_MS_DEFAULT } from '../api/limits.ts';
 import { sha256 } from '../core/index.ts';
 import type { Runtime } from '../platform/runtime.ts';
+import { bodyOf } from './acquire-body.ts';
+import type { KnownGrants } from './acquires.ts';
+import { endedGrant } from './ended-tokens.ts';
 import { Envelope, type EnvelopeOptions, sessionExpired } from './envelope.ts';
+import type { GrantedAcquire } from './grants.ts';
 import { listenTo } from './namespace-listener.ts';
-import {
-  type Grant,
-  type KnownGrants,
-  NamespaceSession,
-  type NamespaceSessionOptions,
-} from './namespace-session.ts';
+import { NamespaceSession, type NamespaceSessionOptions } from './namespace-session.ts';
 import type { Liveness } from './service.ts';
 import type { SidecarRecord, StateStore } from './state-store.ts';
 import type { Target } from './target.ts';
@@ -101,9 +100,13 @@ export class Envelopes {
   restore(): void {
     const records = this.#store.load();
     for (const record of records) if (record.type === 'envelope') this.#add(record);
-    for (const record of records)
-      if (record.type === 'settled')
-        this.#targets.get(record.alias)?.ended.add({ ...record, wasWholeSession: false });
+    for (const record of records) {
+      const ended = record.type === 'envelope' ? undefined : this.#targets.get(record.alias)?.ended;
+      // What was lost is countable until it was counted: that is its record, and not the memory of its request.
+      if (record.type === 'settled' && record.how === 'released') ended?.add(endedGrant(record, false));
+      if (record.type === 'lost')
+        ended?.add(endedGrant({ ...record, how: 'lost', reentrant: false, request: null }, false));
+    }
     const grants = Map.groupBy(records.filter(isGrant), ({ envelope, alias }) => `${envelope} ${alias}`);
     for (const record of records) {
       if (record.type !== 'session') continue;
@@ -203,12 +206,7 @@ function isGrant(record: SidecarRecord): record is GrantRecord {
   return record.type === 'grant' || record.type === 'settled';
 }
 
-function grantFrom({
-  request,
-  type: _type,
-  envelope: _envelope,
-  alias: _alias,
-  ...grant
-}: GrantRecord): Grant {
-  return { ...grant, request: request ?? undefined, frozenDeadlineMs: null };
+function grantFrom(record: GrantRecord): GrantedAcquire {
+  const { token, key, request } = record;
+  return { body: bodyOf(record), token, key, request: request ?? undefined };
 }

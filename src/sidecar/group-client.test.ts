@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { VirtualRuntime } from '../../test/support/virtual-runtime.ts';
 import type { LockEvent } from '../api/entry.ts';
-import type { ClientFrame, KeepaliveStatus, Position, ServerFrame } from '../api/wire.ts';
-import type { ClientHandler } from '../server/front-end.ts';
+import type { ClientFrame, ClientHandler, KeepaliveStatus, Position, ServerFrame } from '../api/wire.ts';
 import { type AttachableSession, GroupClient } from './group-client.ts';
 import type { Moment } from './lease-clock.ts';
 

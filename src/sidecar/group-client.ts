@@ -6,8 +6,10 @@ import type { LockEvent, SessionId } from '../api/entry.ts';
 import { FORMAT_VERSION, TTL_MS_MAX } from '../api/limits.ts';
 import type {
   AnswerBody,
+  ClientHandler,
   ClientRequest,
   ClientRequestBody,
+  ClientStream,
   KeepaliveAnswer,
   KeepaliveStatus,
   Position,
@@ -16,7 +18,6 @@ import type {
   SessionNotice,
 } from '../api/wire.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
-import type { ClientHandler, ClientStream } from '../server/front-end.ts';
 import { type Moment, momentOf } from './lease-clock.ts';
 
 /** What the client needs of a session on it; `GroupSession` is the one there is. */

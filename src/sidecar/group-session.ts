@@ -2,46 +2,22 @@
  * One session in one lock group: opened, attached again after every reconnect, kept alive, ended. Requests are sent again,
  * unchanged but for the attach number, until they are answered: each is idempotent by key or token (rules C4, C7, S3).
  */
-import type {
-  CommandResult,
-  GrantView,
-  LockEvent,
-  RefusalCode,
-  RevokeCause,
-  SessionId,
-  Token,
-  WaitView,
-} from '../api/entry.ts';
+import type { LockEvent, SessionId } from '../api/entry.ts';
 import type { AnswerBody, ClientRequestBody, KeepaliveStatus } from '../api/wire.ts';
-import { digestOf } from '../api/wire.ts';
 import type { Timer } from '../platform/runtime.ts';
+import { BeliefCheck } from './belief-check.ts';
 import type { AttachableSession, GroupClient } from './group-client.ts';
-import { LeaseClock, type Moment, momentOf } from './lease-clock.ts';
-
-/** What a group session tells its owner. Called in the order of the log. */
-export interface SessionOwner {
-  /** Must be on disk when it returns: the number is about to be used (rule A4). */
-  identified(session: SessionId, attach: number): void;
-  openRefused(refusal: Refusal): void;
-  /** All that the group says this session has, after an attach (rule S3). */
-  attached(grants: readonly GrantView[], waits: readonly WaitView[]): void;
-  granted(key: string, token: Token): void;
-  refused(key: string, code: RefusalCode): void;
-  revoking(token: Token, cause: RevokeCause): void;
-  revoked(token: Token): void;
-  /** A keepalive or attach was acknowledged. `afterSuspend`: until then a suspend had taken "held" away (rule A2). */
-  acknowledged(afterSuspend: boolean): void;
-  /** No acknowledgement for TTL/2. */
-  jeopardy(): void;
-  /** The deadline passed unacknowledged: final for every grant (rule A1). */
-  deadlinePassed(): void;
-  /** The group has ended the session. */
-  over(reason: string): void;
-  /** Tokens the owner believes held, and whether requests are under way that may change them. */
-  belief(): { readonly tokens: Iterable<Token>; readonly isSettled: boolean };
-}
-
-export type Refusal = Extract<CommandResult, { type: 'refused' }> | Extract<AnswerBody, { type: 'rejected' }>;
+import { LeaseAlarm } from './lease-alarm.ts';
+import { type LeaseClock, type Moment, momentOf } from './lease-clock.ts';
+import type { SessionOwner } from './session-owner.ts';
+import {
+  confirmAll,
+  type Pending,
+  type RequestingSession,
+  type RequestOptions,
+  retryLater,
+  SessionRequests,
+} from './session-requests.ts';
 
 export interface GroupSessionOptions {
   readonly clientName: string;
@@ -53,37 +29,20 @@ export interface GroupSessionOptions {
   readonly resume?: { readonly session: SessionId; readonly attach: number; readonly dormant: boolean };
 }
 
-export interface RequestOptions {
-  /** Sent again after UNAVAILABLE too. */
-  readonly isPersistent?: boolean;
-  /** Before what waits for the attach already. */
-  readonly isFirst?: boolean;
-}
-
-interface Pending {
-  readonly build: (session: SessionId, attach: number) => ClientRequestBody;
-  readonly onAnswer: (answer: AnswerBody) => void;
-  readonly isPersistent: boolean;
-}
-
 type Phase = 'opening' | 'dormant' | 'attaching' | 'live' | 'over';
 
-const RETRY_MS = 250;
-
-export class GroupSession implements AttachableSession {
+export class GroupSession implements AttachableSession, RequestingSession {
   readonly ttlMs: number;
   readonly #client: GroupClient;
   readonly #owner: SessionOwner;
   readonly #options: GroupSessionOptions;
-  #pending = new Set<Pending>();
-  readonly #lease: LeaseClock;
+  readonly #requests: SessionRequests;
+  readonly #alarm: LeaseAlarm;
+  readonly #beliefCheck = new BeliefCheck();
   #phase: Phase;
   #id: SessionId;
   #attach: number;
   #isKnown: boolean;
-  #alarm: Timer | null = null;
-  #isInJeopardy = false;
-  #mismatches = 0;
   #hasBeenLive = false;
   #isClosing = false;
   #closed: Promise<void> | null = null;
@@ -102,11 +61,12 @@ export class GroupSession implements AttachableSession {
     this.#attach = resume?.attach ?? 0;
     this.#isKnown = resume !== undefined;
     this.#phase = resume === undefined ? 'opening' : resume.dormant ? 'dormant' : 'attaching';
-    this.#lease = new LeaseClock(client.runtime.clock, ttlMs);
+    this.#requests = new SessionRequests(client, this);
+    this.#alarm = new LeaseAlarm(client.runtime, ttlMs, owner);
     this.#connectedAtMs = client.runtime.clock.monotonicMs();
     if (this.#isKnown) {
       client.identified(this);
-      this.#setAlarm();
+      this.#alarm.set();
     }
     client.add(this);
   }
@@ -120,7 +80,11 @@ export class GroupSession implements AttachableSession {
   }
 
   get lease(): LeaseClock {
-    return this.#lease;
+    return this.#alarm.lease;
+  }
+
+  get isLive(): boolean {
+    return this.#phase === 'live';
   }
 
   get isOver(): boolean {
@@ -131,7 +95,7 @@ export class GroupSession implements AttachableSession {
   get isUnheard(): boolean {
     if (this.#phase === 'dormant' || this.#phase === 'over') return false;
     const triedMs = this.#client.runtime.clock.monotonicMs() - this.#connectedAtMs;
-    return Math.min(this.#lease.silentMs, triedMs) > (2 * this.ttlMs) / 5;
+    return Math.min(this.lease.silentMs, triedMs) > (2 * this.ttlMs) / 5;
   }
 
   /**
@@ -143,12 +107,16 @@ export class GroupSession implements AttachableSession {
     onAnswer: (answer: AnswerBody) => void,
     { isPersistent = false, isFirst = false }: RequestOptions = {},
   ): () => boolean {
-    const pending = { build, onAnswer, isPersistent };
     if (this.#phase === 'over') return () => false;
-    if (isFirst) this.#pending = new Set([pending, ...this.#pending]);
-    else this.#pending.add(pending);
-    if (this.#phase === 'live') this.#send(pending);
-    return () => this.#pending.delete(pending);
+    return this.#requests.add({ build, onAnswer, isPersistent }, isFirst);
+  }
+
+  superseded(): void {
+    this.#attachAnew();
+  }
+
+  expired(): void {
+    this.#over('the lock service has ended the session');
   }
 
   /** Ends the session; resolves when the group has confirmed it, or was found to have ended it already. */
@@ -160,13 +128,12 @@ export class GroupSession implements AttachableSession {
   #close(clean: boolean): Promise<void> {
     if (this.#phase === 'over') return Promise.resolve();
     this.#isClosing = true;
-    this.#alarm?.cancel();
+    this.#alarm.cancel();
     // Whatever else was under way comes to the same end: the owner has given everything up.
-    const overtaken = [...this.#pending];
-    this.#pending.clear();
+    const overtaken = this.#requests.takeAll();
     return new Promise((resolve) => {
       const done = (): void => {
-        confirm([...overtaken, ...this.#end()]);
+        confirmAll([...overtaken, ...this.#end()]);
         resolve();
       };
       if (!this.#isKnown && !this.#client.isConnected) return done();
@@ -209,7 +176,7 @@ export class GroupSession implements AttachableSession {
     else if (this.#phase !== 'opening') return;
     else if (!this.#isClosing) this.#open();
     // Given up before the group said its number: if it was opened all the same, it holds nothing and is over in one TTL.
-    else confirm(this.#end());
+    else confirmAll(this.#end());
   }
 
   disconnected(): void {
@@ -229,7 +196,7 @@ export class GroupSession implements AttachableSession {
       return;
     }
     // First, since this very answer must not extend what it names (rule C9).
-    for (const token of status.revoking) this.#owner.revoking(token, 'break');
+    for (const { token, cause } of status.revoking) this.#owner.revoking(token, cause);
     this.#acknowledge(sent);
     this.#compare(status);
   }
@@ -273,11 +240,13 @@ export class GroupSession implements AttachableSession {
         this.#acknowledge(sent);
         this.#live();
       } else if (answer.type === 'rejected' && answer.code === 'UNAVAILABLE') {
-        this.#tryLater(() => this.#phase === 'opening' && this.#open());
+        this.#tryLater(() => {
+          if (this.#phase === 'opening') this.#open();
+        });
       } else if (answer.type === 'refused' || answer.type === 'rejected') {
         const left = this.#end();
         this.#owner.openRefused(answer);
-        confirm(left);
+        confirmAll(left);
       }
     });
   }
@@ -292,7 +261,8 @@ export class GroupSession implements AttachableSession {
       if (this.#phase !== 'attaching' || attach !== this.#attach) return;
       if (answer.type === 'attached') {
         // As in `kept`: a notice of it may have been lost with the stream before.
-        for (const { token, revoking } of answer.grants) if (revoking) this.#owner.revoking(token, 'break');
+        for (const { token, revoking } of answer.grants)
+          if (revoking !== null) this.#owner.revoking(token, revoking);
         this.#acknowledge(sent);
         // A session that is closing gives up all of it at once, and in the way it closes (rule C8).
         if (!this.#isClosing) this.#owner.attached(answer.grants, answer.waits);
@@ -300,7 +270,9 @@ export class GroupSession implements AttachableSession {
       } else if (answer.type === 'refused' && answer.code === 'SESSION_EXPIRED') {
         this.#over('the lock service has ended the session');
       } else {
-        this.#tryLater(() => this.#phase === 'attaching' && this.#client.isConnected && this.#attachAgain());
+        this.#tryLater(() => {
+          if (this.#phase === 'attaching' && this.#client.isConnected) this.#attachAgain();
+        });
       }
     });
   }
@@ -309,38 +281,13 @@ export class GroupSession implements AttachableSession {
     this.#phase = 'live';
     this.#hasBeenLive = true;
     for (const resolve of this.#whenLive.splice(0)) resolve();
-    for (const pending of this.#pending) this.#send(pending);
-  }
-
-  #send(pending: Pending): void {
-    this.#client.send(pending.build(this.#id, this.#attach), (answer) => {
-      if (this.#phase === 'over') return;
-      if (answer.type === 'refused' && answer.code === 'SUPERSEDED') {
-        this.#attachAnew();
-        return;
-      }
-      const isUnavailable = answer.type === 'rejected' && answer.code === 'UNAVAILABLE';
-      if (isUnavailable && pending.isPersistent) {
-        this.#later(() => this.#phase === 'live' && this.#pending.has(pending) && this.#send(pending));
-        return;
-      }
-      // Once: it may have been sent twice, or been taken back.
-      if (this.#pending.delete(pending)) pending.onAnswer(answer);
-      if (answer.type === 'refused' && answer.code === 'SESSION_EXPIRED') {
-        this.#over('the lock service has ended the session');
-      }
-    });
-  }
-
-  #later(action: () => unknown): Timer {
-    const { timers, random } = this.#client.runtime;
-    return timers.after(RETRY_MS * (0.5 + random.fraction()), () => void action());
+    this.#requests.sendAll();
   }
 
   /** Opens or attaches once more, unless a new stream comes first. */
-  #tryLater(action: () => unknown): void {
+  #tryLater(action: () => void): void {
     this.#retry?.cancel();
-    this.#retry = this.#later(action);
+    this.#retry = retryLater(this.#client.runtime, action);
   }
 
   /** On the same stream; what is on its way is sent again after it. */
@@ -351,80 +298,38 @@ export class GroupSession implements AttachableSession {
   }
 
   #acknowledge(sent: Moment): void {
-    const wasSuspected = this.#lease.isSuspected;
-    this.#lease.acknowledge(sent);
-    this.#isInJeopardy = false;
+    const afterSuspend = this.#alarm.acknowledge(sent);
     if (this.#isClosing) return;
-    this.#owner.acknowledged(wasSuspected && !this.#lease.isSuspected);
-    this.#setAlarm();
+    this.#owner.acknowledged(afterSuspend);
+    this.#alarm.set();
   }
 
-  /** Rule S3: the group counts other grants than we do, although nothing is under way. Twice: ask for the list. */
+  /** The group counts other grants than we do, although nothing is under way: ask for the list (rule S3). */
   #compare(status: Extract<KeepaliveStatus, { alive: true }>): void {
     const { tokens, isSettled } = this.#owner.belief();
-    // A grant that is being revoked is over here at its deadline, and counts there until one TTL after the revoke (rule C9).
-    const expected = status.revoking.length === 0 ? tokens : new Set([...tokens, ...status.revoking]);
-    let grants = 0;
-    let digest = 0;
-    for (const token of expected) {
-      grants++;
-      digest ^= digestOf(token);
-    }
-    const isSame = grants === status.grants && digest >>> 0 === status.digest;
-    this.#mismatches = isSame || !isSettled || this.#pending.size > 0 ? 0 : this.#mismatches + 1;
-    if (this.#mismatches < 2) return;
-    this.#mismatches = 0;
+    if (!this.#beliefCheck.differs(status, tokens, isSettled && this.#requests.isEmpty)) return;
     this.#client.runtime.logger.warn(
-      { session: this.#id, grants, theirs: status.grants },
+      { session: this.#id, theirs: status.grants },
       'grants differ: attaching again',
     );
     this.#attachAnew();
-  }
-
-  /** Jeopardy and deadline come from the clock alone, with no network. */
-  #setAlarm(): void {
-    this.#alarm?.cancel();
-    if (this.#phase === 'over') return;
-    const { clock, timers } = this.#client.runtime;
-    const nextMs = this.#isInJeopardy ? this.#lease.giveUpAtMs : this.#lease.jeopardyAtMs;
-    this.#alarm = timers.after(Math.max(0, nextMs - clock.monotonicMs()), () => this.#alarmed());
-  }
-
-  #alarmed(): void {
-    this.#alarm = null;
-    const nowMs = this.#client.runtime.clock.monotonicMs();
-    if (nowMs >= this.#lease.giveUpAtMs) {
-      this.#owner.deadlinePassed();
-      return;
-    }
-    if (nowMs >= this.#lease.jeopardyAtMs && !this.#isInJeopardy) {
-      this.#isInJeopardy = true;
-      this.#owner.jeopardy();
-    }
-    this.#setAlarm();
   }
 
   #over(reason: string): void {
     if (this.#phase === 'over') return;
     const left = this.#end();
     this.#owner.over(reason);
-    confirm(left);
+    confirmAll(left);
   }
 
   /** Leaves the line; returns what had no answer yet. */
   #end(): readonly Pending[] {
-    const left = [...this.#pending];
+    const left = this.#requests.takeAll();
     this.#phase = 'over';
-    this.#alarm?.cancel();
+    this.#alarm.cancel();
     this.#retry?.cancel();
-    this.#pending.clear();
     for (const resolve of this.#whenLive.splice(0)) resolve();
     this.#client.remove(this);
     return left;
   }
-}
-
-/** The session is over, so whoever waited until something is given back has what they wanted. */
-function confirm(left: readonly Pending[]): void {
-  for (const { onAnswer, isPersistent } of left) if (isPersistent) onAnswer({ type: 'done' });
 }

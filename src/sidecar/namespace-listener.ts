@@ -4,9 +4,10 @@
  */
 import type { SidecarMetrics } from '../platform/metrics.ts';
 import type { Runtime } from '../platform/runtime.ts';
-import type { EndedTokens } from './ended-tokens.ts';
+import { type EndedTokens, endedGrant } from './ended-tokens.ts';
 import type { Envelope } from './envelope.ts';
-import type { Grant, NamespaceListener, NamespaceSession } from './namespace-session.ts';
+import type { Grant, Hold } from './grants.ts';
+import type { NamespaceListener, NamespaceSession } from './namespace-session.ts';
 import type { StateStore } from './state-store.ts';
 
 export interface ListenerContext {
@@ -38,24 +39,28 @@ export function listenTo(context: ListenerContext, session: () => NamespaceSessi
 /** What must be on disk before anything is answered (rule A4). */
 function kept({ envelope, alias, secret, ttlMs, store, ended, isOver }: ListenerContext) {
   const { id, isSingle: wasWholeSession } = envelope.options;
-  const record = (grant: Grant) => {
-    const { name, mode, permits, owner, reentrant, token, key, request = null } = grant;
-    return { envelope: id, alias, name, mode, permits, owner, reentrant, token, key, request };
+  const record = ({ body, token }: Grant, { key, request }: Hold) => {
+    return { envelope: id, alias, ...body, token, key, request: request ?? null };
   };
   return {
     identified: (session, attach) => {
       if (!envelope.isOver && !isOver())
         store.put({ type: 'session', envelope: id, alias, session, attach, secret, ttlMs });
     },
-    granted: (grant) => store.put({ type: 'grant', ...record(grant) }),
-    dropped: (grant, how) => {
-      const { request, ...rest } = record(grant);
+    granted: (grant, hold) => store.put({ type: 'grant', ...record(grant, hold) }),
+    dropped: (grant, hold, how) => {
+      const { request, ...rest } = record(grant, hold);
       if (how === 'released' || how === 'lost') {
         // First the memory of it, then the grant itself: a restart in between must not forget the request.
         if (request !== null) store.put({ type: 'settled', how, ...rest, request });
-        ended.add({ name: grant.name, token: grant.token, envelope: id, how, wasWholeSession });
+        const over = endedGrant({ ...rest, request, how }, wasWholeSession);
+        if (how === 'lost') {
+          const { name, token, key } = over;
+          store.put({ type: 'lost', envelope: id, alias, name, token, key });
+        }
+        ended.add(over);
       }
-      store.remove({ type: 'grant', ...rest });
+      store.remove({ type: 'grant', envelope: id, alias, key: hold.key });
     },
     forgotten: (request) => store.remove({ type: 'settled', envelope: id, alias, request }),
   } satisfies Partial<NamespaceListener>;
@@ -70,14 +75,14 @@ function told(
     const leftMs = Math.min(deadlineMs, envelope.silentUntilMs) - runtime.clock.monotonicMs();
     return Math.max(0, Math.floor(leftMs));
   };
-  const of = ({ name, token }: Grant) => ({ name: `${alias}/${name}`, token });
+  const of = ({ body: { name }, token }: Grant) => ({ name: `${alias}/${name}`, token });
   const from = (request: string | undefined) => (request === undefined ? {} : { request });
   const until = (grant: Grant) => ({ deadlineInMs: inMs(session().deadlineOf(grant)) });
   return {
     queued: (name, position, request) =>
       envelope.tell({ event: 'queued', name: `${alias}/${name}`, position, ...from(request) }),
-    taken: (grant) =>
-      envelope.tell({ event: 'granted', ...of(grant), ...until(grant), ...from(grant.request) }),
+    taken: (grant, hold) =>
+      envelope.tell({ event: 'granted', ...of(grant), ...until(grant), ...from(hold.request) }),
     revoking: (grant, cause) => envelope.tell({ event: 'revoking', ...of(grant), cause, ...until(grant) }),
     lost: (grant, reason) => {
       metrics.lost();

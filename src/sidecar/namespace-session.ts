@@ -4,21 +4,15 @@
  */
 import type { GrantView, RefusalCode, RevokeCause, SessionId, Token, WaitView } from '../api/entry.ts';
 import { LeaseholdError } from '../api/errors.ts';
-import { type AcquireCall, Acquires, type KnownRequests } from './acquires.ts';
-import type { Attempt, AttemptBody } from './attempt.ts';
+import { type AcquireCall, Acquires, type KnownGrants } from './acquires.ts';
+import type { Attempt } from './attempt.ts';
+import { type Grant, Grants, type Hold, shareOf } from './grants.ts';
 import type { GroupClient } from './group-client.ts';
-import { GroupSession, type GroupSessionOptions, type Refusal, type SessionOwner } from './group-session.ts';
+import { GroupSession, type GroupSessionOptions } from './group-session.ts';
 import { errorOf } from './refusals.ts';
+import type { Refusal, SessionOwner } from './session-owner.ts';
 
-export interface Grant extends AttemptBody {
-  readonly token: Token;
-  readonly key: string;
-  readonly request: string | undefined;
-  /** Set while a revoke runs: the deadline as it was, no longer moved by keepalives (rule C9). */
-  frozenDeadlineMs: number | null;
-}
-
-/** Why a grant is not held any more: given up, taken away, never heard of by its callers, or gone with its whole session. */
+/** Why a share of a grant is not held any more: given up, taken away, never heard of by its callers, or gone with its whole session. */
 export type DropCause = 'released' | 'lost' | 'unwanted' | 'closed';
 
 /** What the application's session wants to know. Names are below the alias. */
@@ -26,11 +20,11 @@ export interface NamespaceListener {
   identified(session: SessionId, attach: number): void;
   queued(name: string, position: number, request: string | undefined): void;
   /** Must be on disk when it returns (rule A4). */
-  granted(grant: Grant): void;
-  /** A grant is ours: told after it was kept. */
-  taken(grant: Grant): void;
-  /** Not held any more; with a `request`, a repeat of it is answered from memory from now on. */
-  dropped(grant: Grant, how: DropCause): void;
+  granted(grant: Grant, hold: Hold): void;
+  /** An acquire was granted: told after it was kept. */
+  taken(grant: Grant, hold: Hold): void;
+  /** Not held by this acquire any more; a repeat of its `request`, if it has one, is answered from memory from now on. */
+  dropped(grant: Grant, hold: Hold, how: DropCause): void;
   /** The repeat of this request is a new one from now on. */
   forgotten(request: string): void;
   revoking(grant: Grant, cause: RevokeCause): void;
@@ -45,16 +39,13 @@ export interface NamespaceListener {
 
 /** How long a release is waited for; it goes on by itself after that. */
 const RELEASE_MS_MAX = 5_000;
+const NOT_RELEASED_YET = 'not confirmed yet; the release goes on by itself, and the lock is no longer yours';
 /** How long a call after a restart waits for the group. */
 const CONFIRM_MS_MAX = 5_000;
 
 export interface NamespaceSessionOptions extends GroupSessionOptions {
   /** From an earlier life of this sidecar; what was held is to be confirmed by the attach. */
   readonly known?: KnownGrants;
-}
-
-export interface KnownGrants extends KnownRequests {
-  readonly held: readonly Grant[];
 }
 
 const NOTHING_KNOWN: KnownGrants = { held: [], over: [] };
@@ -64,9 +55,7 @@ export class NamespaceSession implements SessionOwner {
   readonly #listener: NamespaceListener;
   readonly #session: GroupSession;
   readonly #acquires: Acquires;
-  readonly #grants = new Map<Token, Grant>();
-  /** Given up by the application, not yet confirmed by the group: no longer held, still counted there. */
-  readonly #releasing = new Map<Token, (() => void)[]>();
+  readonly #grants = new Grants();
   #isInJeopardy = false;
   /** What whoever comes after the end is told. */
   #ended: LeaseholdError | null = null;
@@ -77,12 +66,13 @@ export class NamespaceSession implements SessionOwner {
     this.#acquires = new Acquires(client.runtime, () => this.#session, {
       queued: (name, position, request) => listener.queued(name, position, request),
       granted: (attempt, token) => this.#take(attempt, token),
-      isHeld: (token) => this.#grants.has(token),
-      unwanted: (token) => this.#drop(this.#grants.get(token), 'unwanted'),
+      isHeld: (key, token) => this.#grants.isHeldBy(key, token),
+      unwanted: (key, token) => this.#unwanted(key, token),
       forgotten: (request) => listener.forgotten(request),
     });
-    for (const grant of options.known?.held ?? []) this.#grants.set(grant.token, grant);
-    this.#acquires.restore(options.known ?? NOTHING_KNOWN);
+    const known = options.known ?? NOTHING_KNOWN;
+    for (const granted of known.held) this.#grants.take(granted);
+    this.#acquires.restore(known);
     this.#session = new GroupSession(client, this, options);
   }
 
@@ -113,8 +103,8 @@ export class NamespaceSession implements SessionOwner {
 
   /** The grant, while it may be believed in: held by time, on the monotonic clock (rules A1, A2). */
   held(name: string, token: Token): { readonly grant: Grant; readonly deadlineMs: number } | null {
-    const grant = this.#grants.get(token);
-    if (grant === undefined || grant.name !== name) return null;
+    const grant = this.#grants.find(name, token);
+    if (grant === undefined) return null;
     if (this.#session.isOver || this.#session.lease.isSuspected) return null;
     const deadlineMs = this.deadlineOf(grant);
     return this.#client.runtime.clock.monotonicMs() < deadlineMs ? { grant, deadlineMs } : null;
@@ -122,7 +112,8 @@ export class NamespaceSession implements SessionOwner {
 
   /** After a suspend, until the group has acknowledged again: not to be called held, and not lost either (rule A2). */
   isInDoubt(name: string, token: Token): boolean {
-    return this.#grants.get(token)?.name === name && this.#session.lease.isSuspected && !this.#session.isOver;
+    const isOurs = this.#grants.find(name, token) !== undefined;
+    return isOurs && this.#session.lease.isSuspected && !this.#session.isOver;
   }
 
   /**
@@ -140,26 +131,36 @@ export class NamespaceSession implements SessionOwner {
   }
 
   deadlineOf(grant: Grant): number {
-    return Math.min(this.deadlineMs, grant.frozenDeadlineMs ?? Number.POSITIVE_INFINITY);
+    return Math.min(this.deadlineMs, grant.revoke?.deadlineMs ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** Whether the session has this grant, believed in or not; with a `request`, by the acquire of it. */
+  has(name: string, token: Token, request?: string): boolean {
+    const grant = this.#grants.find(name, token);
+    if (grant === undefined || request === undefined || !grant.body.reentrant) return grant !== undefined;
+    return [...grant.holds.values()].some((hold) => hold.request === request);
   }
 
   /**
-   * Gives a grant up: from now on it is not held. Sent until the group confirms it, whoever still waits for that; null when
-   * there is no such grant.
+   * Gives a grant up, or of a re-entrant one the share of this `request`: from now on it is not held. Sent until the group
+   * confirms it, whoever still waits for that; null when there is no such grant.
+   * @throws INVALID, NOT_HELD when a re-entrant grant has no share of this `request`
    */
-  release(name: string, token: Token): Promise<void> | null {
-    const grant = this.#grants.get(token);
-    if (grant === undefined || grant.name !== name) return null;
-    this.#drop(grant, 'released');
-    this.#releasing.set(token, []);
-    this.#sendRelease(grant);
-    return this.#released(token);
+  release(name: string, token: Token, request: string | undefined): Promise<void> | null {
+    const grant = this.#grants.find(name, token);
+    if (grant === undefined) return null;
+    const hold = shareOf(grant, request);
+    this.#drop(grant, hold, 'released');
+    this.#grants.givenUp(hold.key);
+    this.#sendRelease(grant, hold);
+    return this.#released(hold.key);
   }
 
-  /** Resolves when nothing that was given up under this token is on its way any more. @throws UNAVAILABLE after a while */
-  async whenReleased(token: Token): Promise<void> {
-    await this.confirmed();
-    await this.#released(token);
+  /** Resolves when nothing that was given up under this key is on its way any more. @throws UNAVAILABLE after a while */
+  whenReleased(key: string): Promise<void> {
+    return this.#within(RELEASE_MS_MAX, NOT_RELEASED_YET, (done) => {
+      void this.#session.confirmed().then(() => this.#grants.whenConfirmed(key, done));
+    });
   }
 
   /** Ends everything here; resolves when the group has confirmed it. */
@@ -194,30 +195,33 @@ export class NamespaceSession implements SessionOwner {
 
   /** Rule S3: what is not listed is lost; what is listed but was given up is given up again. */
   attached(grants: readonly GrantView[], waits: readonly WaitView[]): void {
-    const listed = new Set(grants.map(({ token }) => token));
-    for (const grant of [...this.#grants.values()]) {
-      if (!listed.has(grant.token)) this.#lose(grant, 'the lock service does not know this grant any more');
+    const listed = new Set(grants.flatMap(({ keys }) => keys));
+    for (const grant of this.#grants.all()) {
+      for (const hold of [...grant.holds.values()])
+        if (!listed.has(hold.key))
+          this.#lose(grant, hold, 'the lock service does not know this grant any more');
     }
     for (const { token, keys, revoking } of grants) {
-      if (this.#grants.has(token) || this.#releasing.has(token)) continue;
-      const key = keys[0] as string;
-      if (!this.#acquires.awaits(key)) this.#orphaned(token, key, revoking);
-      else if (revoking) this.#acquires.takenBack(key);
-      else this.#acquires.granted(key, token);
+      for (const key of keys) this.#listed(token, key, revoking !== null);
     }
     for (const { key } of waits)
       if (!this.#acquires.awaits(key)) this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
     this.#acquires.listed(new Set(waits.map(({ key }) => key)));
   }
 
+  #listed(token: Token, key: string, isRevoking: boolean): void {
+    if (this.#grants.isHeldBy(key, token) || this.#grants.isGivenUp(key)) return;
+    if (!this.#acquires.awaits(key)) this.#orphaned(key, isRevoking);
+    else if (isRevoking) this.#acquires.takenBack(key);
+    else this.#acquires.granted(key, token);
+  }
+
   /** Counted for us, wanted by nobody. One that is being revoked may be our own, lost by now, and ends by itself (rule C9). */
-  #orphaned(token: Token, key: string, isRevoking: boolean): void {
+  #orphaned(key: string, isRevoking: boolean): void {
     if (isRevoking) return;
-    this.#releasing.set(token, []);
-    this.#acquires.cancelUntilConfirmed(key, {
-      isFirst: true,
-      onConfirmed: () => this.#confirmRelease(token),
-    });
+    this.#grants.givenUp(key);
+    const onConfirmed = () => this.#grants.confirmed(key);
+    this.#acquires.cancelUntilConfirmed(key, { isFirst: true, onConfirmed });
   }
 
   granted(key: string, token: Token): void {
@@ -230,19 +234,22 @@ export class NamespaceSession implements SessionOwner {
 
   revoking(token: Token, cause: RevokeCause): void {
     const grant = this.#grants.get(token);
-    if (grant === undefined || grant.frozenDeadlineMs !== null) return;
-    grant.frozenDeadlineMs = this.deadlineMs;
+    if (grant === undefined || grant.revoke !== null) return;
+    const { deadlineMs } = this;
+    grant.revoke = { cause, deadlineMs };
     this.#listener.revoking(grant, cause);
     const { clock, timers } = this.#client.runtime;
-    timers.after(Math.max(0, grant.frozenDeadlineMs - clock.monotonicMs()), () => this.revoked(token));
+    timers.after(Math.max(0, deadlineMs - clock.monotonicMs()), () => this.revoked(token));
   }
 
   revoked(token: Token): void {
     const grant = this.#grants.get(token);
-    if (grant !== undefined) this.#lose(grant, 'revoked');
+    if (grant !== undefined) this.#loseAll(grant, 'revoked');
   }
 
   acknowledged(afterSuspend: boolean): void {
+    // What a suspend took away comes back by what is acknowledged after it, and that covers no revoked grant (rules A2, C9).
+    if (afterSuspend) for (const { token } of this.#grants.revoking()) this.revoked(token);
     if (!this.#isInJeopardy && !afterSuspend) return;
     this.#isInJeopardy = false;
     this.#listener.restored();
@@ -270,27 +277,16 @@ export class NamespaceSession implements SessionOwner {
   }
 
   belief(): { readonly tokens: Iterable<Token>; readonly isSettled: boolean } {
-    return { tokens: this.#grants.keys(), isSettled: this.#releasing.size === 0 && this.#acquires.isSettled };
+    const isSettled = this.#grants.isSettled && this.#acquires.isSettled;
+    return { tokens: this.#grants.tokens(), isSettled };
   }
 
   /** A grant that arrives after its deadline, or after a suspend, is no grant (rules A1, A2). */
   #take({ key, body, request }: Attempt, token: Token): boolean {
     if (this.#session.lease.isPassed || this.#session.lease.isSuspected) return false;
-    const { name, mode, permits, owner, reentrant } = body;
-    const grant: Grant = {
-      name,
-      mode,
-      permits,
-      owner,
-      reentrant,
-      token,
-      key,
-      request,
-      frozenDeadlineMs: null,
-    };
-    this.#grants.set(token, grant);
-    this.#listener.granted(grant);
-    this.#listener.taken(grant);
+    const { grant, hold } = this.#grants.take({ body, token, key, request });
+    this.#listener.granted(grant, hold);
+    this.#listener.taken(grant, hold);
     return true;
   }
 
@@ -306,45 +302,47 @@ export class NamespaceSession implements SessionOwner {
     });
   }
 
-  #sendRelease({ name, token }: Grant): void {
+  #sendRelease({ body: { name, reentrant }, token }: Grant, hold: Hold): void {
     const acks = this.#acquires.takeAcks();
+    const key = reentrant ? hold.key : '';
     this.#session.request(
-      (session, attach) => ({ type: 'release', session, attach, name, token, key: '', acks }),
-      () => this.#confirmRelease(token),
+      (session, attach) => ({ type: 'release', session, attach, name, token, key, acks }),
+      () => this.#grants.confirmed(hold.key),
       { isPersistent: true },
     );
   }
 
-  #released(token: Token): Promise<void> {
-    const message = 'not confirmed yet; the release goes on by itself, and the lock is no longer yours';
-    return this.#within(RELEASE_MS_MAX, message, (done) => {
-      const waiting = this.#releasing.get(token);
-      if (waiting === undefined) done();
-      else waiting.push(done);
-    });
+  #released(key: string): Promise<void> {
+    return this.#within(RELEASE_MS_MAX, NOT_RELEASED_YET, (done) => this.#grants.whenConfirmed(key, done));
   }
 
-  #confirmRelease(token: Token): void {
-    const waiting = this.#releasing.get(token) ?? [];
-    this.#releasing.delete(token);
-    for (const done of waiting) done();
+  #unwanted(key: string, token: Token): void {
+    const grant = this.#grants.get(token);
+    const hold = grant?.holds.get(key);
+    if (grant !== undefined && hold !== undefined) this.#drop(grant, hold, 'unwanted');
   }
 
-  #drop(grant: Grant | undefined, how: DropCause): void {
-    if (grant === undefined || !this.#grants.delete(grant.token)) return;
-    this.#listener.dropped(grant, how);
-    if (how !== 'unwanted') this.#acquires.ended(grant.request);
+  /** True: it was the last share of the grant. */
+  #drop(grant: Grant, hold: Hold, how: DropCause): boolean {
+    const isOver = this.#grants.drop(grant, hold);
+    this.#listener.dropped(grant, hold, how);
+    if (how !== 'unwanted') this.#acquires.ended(hold.request);
+    return isOver;
   }
 
-  #lose(grant: Grant, reason: string): void {
-    this.#drop(grant, 'lost');
-    this.#listener.lost(grant, reason);
+  /** The loss is told once, with the last share. */
+  #lose(grant: Grant, hold: Hold, reason: string): void {
+    if (this.#drop(grant, hold, 'lost')) this.#listener.lost(grant, reason);
+  }
+
+  #loseAll(grant: Grant, reason: string): void {
+    for (const hold of [...grant.holds.values()]) this.#lose(grant, hold, reason);
   }
 
   #endAll(reason: string, how: 'closed' | 'lost'): void {
-    for (const grant of [...this.#grants.values()]) {
-      if (how === 'lost') this.#lose(grant, reason);
-      else this.#drop(grant, how);
+    for (const grant of this.#grants.all()) {
+      if (how === 'lost') this.#loseAll(grant, reason);
+      else for (const hold of [...grant.holds.values()]) this.#drop(grant, hold, how);
     }
     this.#ended = new LeaseholdError('SESSION_EXPIRED', reason);
     this.#acquires.failAll(this.#ended);

@@ -76,16 +76,19 @@ function withinNamespace(
 }
 
 /** STALE_TOKEN when the lock is held under a higher token, else NOT_HELD; names who has it (case C12). */
-export async function notHeldError(target: ReadTarget, name: string, token: number): Promise<LeaseholdError> {
-  const { holders, lockDelayMs } = await readLock(target, name);
+export async function notHeldError(
+  target: ReadTarget,
+  name: string,
+  token: number,
+  limitMs?: number,
+): Promise<LeaseholdError> {
+  const { holders, lockDelayMs } = await readLock(target, name, limitMs);
   const holder = holders[0] ?? null;
   const details = { name: `${target.alias}/${name}`, token, holder, lock_delay_ms: lockDelayMs };
-  if (holder !== null && holder.token > token) {
-    return new LeaseholdError(
-      'STALE_TOKEN',
-      `the lock is held under the higher token ${holder.token}`,
-      details,
-    );
+  const newest = holders.at(-1)?.token ?? 0;
+  // Of several holders one may have this very token, in another session.
+  if (newest > token && !holders.some((one) => one.token === token)) {
+    return new LeaseholdError('STALE_TOKEN', `the lock is held under the higher token ${newest}`, details);
   }
   return new LeaseholdError('NOT_HELD', `token ${token} does not hold this lock`, details);
 }

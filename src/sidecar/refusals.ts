@@ -3,7 +3,7 @@
  */
 import type { Ending, HolderView, RefusalCode } from '../api/entry.ts';
 import { type ErrorDetails, LeaseholdError } from '../api/errors.ts';
-import type { Refusal } from './group-session.ts';
+import type { Refusal } from './session-owner.ts';
 
 /** Why a waiter was refused, when only the code is known. */
 export const REFUSAL_TEXTS: Readonly<Record<RefusalCode, string>> = {
@@ -42,10 +42,16 @@ interface Details {
   readonly holder?: HolderView | null;
 }
 
+/** What a field of a refusal is held against, where that is no number. */
+const LIMIT_WORDS: Readonly<Record<string, string>> = {
+  mode: 'as spec.modes and spec.semaphores of the LockNamespace allow for this name',
+};
+
 /** Details are named, and counted in the units, as the HTTP API does it: `ttl_s` in seconds, all else in ms. */
 function inApiWords(message: string, details: Details): ErrorDetails {
   const { field, limit, retryAfterMs, waiters, lockDelayMs, holder } = details;
-  const told = field === 'ttl_s' && limit !== undefined ? limit / 1000 : limit;
+  const words = field === undefined ? undefined : LIMIT_WORDS[field];
+  const told = field === 'ttl_s' && limit !== undefined ? limit / 1000 : (limit ?? words);
   const problem = { field, ...(told === undefined ? {} : { limit: told }), reason: message };
   return {
     ...(field === undefined ? {} : { ...problem, problems: [problem] }),

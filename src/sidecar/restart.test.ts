@@ -54,6 +54,33 @@ describe('rule A4: after a restart the sessions go on', () => {
     expect((await pod.refusal(pod.sidecar.keepaliveSession(sessionId))).code).toBe('SESSION_EXPIRED');
   });
 
+  test.each(['renew', 'release again'] as const)(
+    'when the group answers late, and then no more, %s has one bound for both',
+    async (what) => {
+      const pod = await Pod.start();
+      const { sessionId, token } = await pod.holding('a', { request: 'r' });
+      await pod.acquire('other', { sessionId });
+      const reference = { sessionId, token };
+      if (what === 'release again') {
+        // Confirmed by nobody, and so made good by the next process, which tells of it only when it is.
+        pod.jobs.line.both = 'lost';
+        pod.sidecar.release('jobs/a', reference).catch(() => undefined);
+        await pod.runtime.pass(10);
+      } else await pod.jobs.break('a', token, { now: true });
+      pod.jobs.line.both = 'flows';
+      pod.jobs.line.toClient = 'held';
+      await pod.restart();
+      const startedMs = pod.runtime.nowMs;
+      const again =
+        what === 'renew' ? pod.sidecar.renew('jobs/a', reference) : pod.sidecar.release('jobs/a', reference);
+      await pod.runtime.pass(3_000);
+      pod.jobs.line.toClient = 'flows';
+      pod.jobs.line.both = 'lost';
+      await pod.refusal(again, 10_000);
+      expect(pod.runtime.nowMs - startedMs).toBeLessThanOrEqual(5_100);
+    },
+  );
+
   test('a session that the group has ended meanwhile is over, and so is what comes with its requests', async () => {
     const pod = await Pod.start();
     const { sessionId } = await pod.holding('a', { request: 'r' });

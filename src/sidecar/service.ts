@@ -4,6 +4,7 @@
  */
 
 import type { Mode } from '../api/config.ts';
+import type { RevokeCause } from '../api/entry.ts';
 import type { LockView } from '../api/wire.ts';
 
 export type Liveness = 'stream' | 'app' | 'both';
@@ -34,7 +35,7 @@ export interface AcquireOptions {
   /** 0 = do not wait. */
   readonly waitMs: number;
   readonly purpose: string;
-  /** The application's retry key. */
+  /** The application's retry key; with `reentrant` also what names this acquire at its release. */
   readonly request?: string;
   /** Fires when the caller hung up: the acquire is cancelled, and undone if it was granted (rule A5). */
   readonly hangUp: AbortSignal;
@@ -53,8 +54,14 @@ export interface Granted extends Deadline {
   readonly leaseTtlMs: number;
 }
 
+/** `revoking`: still held, but being taken away, and why. */
+export interface Held extends Partial<Deadline> {
+  readonly held: boolean;
+  readonly revoking?: RevokeCause;
+}
+
 export interface Released {
-  /** True: this token had been released before. */
+  /** True: this token, or this acquire of a re-entrant one, had been released before. */
   readonly already: boolean;
 }
 
@@ -76,7 +83,7 @@ export type StreamLine =
       readonly event: 'revoking';
       readonly name: string;
       readonly token: number;
-      readonly cause: string;
+      readonly cause: RevokeCause;
       readonly deadlineInMs: number;
     }
   | { readonly event: 'lost'; readonly name: string; readonly token: number; readonly reason: string }
@@ -103,6 +110,7 @@ export interface SidecarService {
   /** Resolves when everything is released. Unknown session: SESSION_EXPIRED. */
   closeSession(sessionId: string): Promise<void>;
   acquire(fullName: string, options: AcquireOptions): Promise<Granted>;
+  /** `request`: which acquire of a re-entrant grant; ignored for others. */
   release(
     fullName: string,
     options: { readonly sessionId: string; readonly token: number; readonly request?: string },
@@ -116,7 +124,7 @@ export interface SidecarService {
   /** Views carry full names. `next` = value for `after` of the next page. */
   listLocks(options: ListOptions): Promise<{ readonly locks: readonly LockView[]; readonly next?: string }>;
   /** From the monotonic clock alone, no network: is this token still ours? */
-  held(fullName: string, token: number): { readonly held: boolean } & Partial<Deadline>;
+  held(fullName: string, token: number): Held;
   /** Aliases served, for the start message and error texts. */
   aliases(): readonly string[];
 }

@@ -10,14 +10,16 @@ import type { Runtime } from '../platform/runtime.ts';
 import { EndedTokens } from './ended-tokens.ts';
 import type { Envelope } from './envelope.ts';
 import { Envelopes } from './envelopes.ts';
+import type { Grant } from './grants.ts';
 import { GroupClient } from './group-client.ts';
-import type { Grant, NamespaceSession } from './namespace-session.ts';
+import type { NamespaceSession } from './namespace-session.ts';
 import { listLocks, notHeldError, readLock, unavailable } from './reads.ts';
 import type {
   AcquireOptions,
   Deadline,
   EventSubscription,
   Granted,
+  Held,
   ListOptions,
   OpenedSession,
   OpenOptions,
@@ -34,9 +36,11 @@ export interface SidecarOptions {
 }
 
 const REPORT_MS_MAX = 5_000;
-/** A wait that is over is not made much longer by finding out who has the lock (case B07). */
+/** What is certain already is not told much later only to say who has the lock (cases B07, C12). */
 const EXPLAIN_MS_MAX = 500;
 const CLOSE_MS_MAX = 5_000;
+/** After a restart this covers both the group's confirmation and, if there is nothing to renew, the question who has the lock. */
+const RENEW_MS_MAX = 5_000;
 
 interface GrantReference {
   readonly sessionId: string;
@@ -45,18 +49,24 @@ interface GrantReference {
 
 export class Sidecar implements SidecarService {
   readonly #runtime: Runtime;
+  readonly #store: StateStore;
   readonly #targets = new Map<string, Target>();
   readonly #envelopes: Envelopes;
 
   constructor({ runtime, store }: SidecarOptions) {
     this.#runtime = runtime;
+    this.#store = store;
     this.#envelopes = new Envelopes(runtime, store, this.#targets);
   }
 
   /** Serves a namespace from now on. Call `restore` once, after the first ones were added. */
   addNamespace(namespace: NamespaceTarget): void {
     const group = new GroupClient(this.#runtime, namespace.connect);
-    this.#targets.set(namespace.alias, { ...namespace, group, ended: new EndedTokens() });
+    const { alias } = namespace;
+    const ended = new EndedTokens(({ envelope, token }) =>
+      this.#store.remove({ type: 'lost', envelope, alias, token }),
+    );
+    this.#targets.set(alias, { ...namespace, group, ended });
     group.open();
   }
 
@@ -144,21 +154,28 @@ export class Sidecar implements SidecarService {
     }
   }
 
-  async release(fullName: string, { sessionId, token }: GrantReference): Promise<Released> {
+  async release(
+    fullName: string,
+    { sessionId, token, request }: GrantReference & { readonly request?: string },
+  ): Promise<Released> {
     const { target, rest } = this.#resolve(fullName);
-    const session = this.#envelopes.find(sessionId);
-    const ended = target.ended.find({ name: rest, token, envelope: sessionId });
-    if (ended?.how === 'released' && (session !== undefined || ended.wasWholeSession)) {
+    const known = this.#envelopes.find(sessionId);
+    // What is held again under a `request` that was used before is not what was released then.
+    const isHeld = known?.namespaces.get(target.alias)?.has(rest, token, request) === true;
+    const ended = isHeld ? undefined : target.ended.find({ name: rest, token, envelope: sessionId, request });
+    if (ended?.how === 'released' && (known !== undefined || ended.wasWholeSession)) {
       // The first one may still be on its way, and after a restart it may have been cut off.
-      await session?.namespaces.get(target.alias)?.whenReleased(token);
+      await known?.namespaces.get(target.alias)?.whenReleased(ended.key);
       return { already: true };
     }
     const envelope = await this.#touchedFor(target, rest, { sessionId, token });
-    const released = envelope.namespaces.get(target.alias)?.release(rest, token) ?? null;
-    if (released === null) return refuseGrant(target, rest, token);
+    const session = envelope.namespaces.get(target.alias);
+    const released = session?.release(rest, token, request) ?? null;
+    if (session === undefined || released === null) return refuseGrant(target, rest, token);
     await released;
     // Nobody has to wait for what is left of it.
-    if (envelope.options.isSingle) void this.#envelopes.close(envelope, true, 'its lock was released');
+    if (envelope.options.isSingle && !session.has(rest, token))
+      void this.#envelopes.close(envelope, true, 'its lock was released');
     return { already: false };
   }
 
@@ -166,10 +183,12 @@ export class Sidecar implements SidecarService {
     const { target, rest } = this.#resolve(fullName);
     const envelope = await this.#touchedFor(target, rest, { sessionId, token });
     const session = envelope.namespaces.get(target.alias);
+    const untilMs = this.#runtime.clock.monotonicMs() + RENEW_MS_MAX;
     await session?.confirmed();
     const held = session?.held(rest, token) ?? null;
     if (held === null && session?.isInDoubt(rest, token) === true) throw unavailable(target.alias);
-    if (session === undefined || held === null) return refuseGrant(target, rest, token);
+    if (session === undefined || held === null)
+      return refuseGrant(target, rest, token, untilMs - this.#runtime.clock.monotonicMs());
     return this.#granted(envelope, session, held.grant);
   }
 
@@ -201,14 +220,15 @@ export class Sidecar implements SidecarService {
     return listLocks([...this.#targets.values()], options);
   }
 
-  held(fullName: string, token: number): { readonly held: boolean } & Partial<Deadline> {
+  held(fullName: string, token: number): Held {
     const { target, rest } = this.#resolve(fullName);
     for (const { namespaces, silentUntilMs } of this.#envelopes.all()) {
       const held = namespaces.get(target.alias)?.held(rest, token) ?? null;
       // This call is no sign of life, so it must not promise more than the last one that was.
       const deadlineMs = Math.min(held?.deadlineMs ?? 0, silentUntilMs);
-      if (held !== null && this.#runtime.clock.monotonicMs() < deadlineMs)
-        return { held: true, ...this.#deadline(deadlineMs) };
+      if (held === null || this.#runtime.clock.monotonicMs() >= deadlineMs) continue;
+      const { revoke } = held.grant;
+      return { held: true, ...this.#deadline(deadlineMs), ...(revoke && { revoking: revoke.cause }) };
     }
     countWork(target, token);
     return { held: false };
@@ -247,7 +267,7 @@ export class Sidecar implements SidecarService {
     } catch (error) {
       if (!(error instanceof LeaseholdError)) throw error;
       countWork(target, token);
-      const { details } = await notHeldError(target, name, token).catch(() => error);
+      const { details } = await notHeldError(target, name, token, EXPLAIN_MS_MAX).catch(() => error);
       throw error.with(details);
     }
   }
@@ -267,17 +287,8 @@ export class Sidecar implements SidecarService {
     const session = this.#envelopes.namespaceOf(envelope, target);
     const owner = options.owner ?? envelope.options.client;
     if (request !== undefined) await session.confirmed();
-    const token = await session.acquire({
-      name,
-      mode,
-      permits,
-      reentrant,
-      owner,
-      waitMs,
-      purpose,
-      request,
-      hangUp,
-    });
+    const body = { name, mode, permits, owner, reentrant };
+    const token = await session.acquire({ body, waitMs, purpose, request, hangUp });
     const held = session.held(name, token);
     if (held !== null) return this.#granted(envelope, session, held.grant);
     if (session.isInDoubt(name, token)) throw unavailable(target.alias);
@@ -325,9 +336,9 @@ async function explain(
   return placed.with({ holder: lock?.holders[0] ?? null });
 }
 
-async function refuseGrant(target: Target, name: string, token: number): Promise<never> {
+async function refuseGrant(target: Target, name: string, token: number, limitMs?: number): Promise<never> {
   countWork(target, token);
-  throw await notHeldError(target, name, token);
+  throw await notHeldError(target, name, token, limitMs);
 }
 
 /** A call with a token that was lost: its application worked on. */

@@ -94,7 +94,7 @@ describe('rule A4: what was put is there after the end of the process', () => {
       first.put(record);
     first.put(session('a', 2));
     first.put(settled('a', 3, 's'));
-    first.remove({ type: 'grant', envelope: 'a', alias: 'jobs', token: 1 });
+    first.remove({ type: 'grant', envelope: 'a', alias: 'jobs', key: 'k1' });
     first.put(grant('b', 9));
     first.removeEnvelope('b');
     const kept = [envelope('a'), session('a', 2), grant('a', 2, 'r'), settled('a', 3, 's')];
@@ -123,7 +123,7 @@ describe('rule A4: what was put is there after the end of the process', () => {
         if (step === 0) to.put(envelope(id));
         else if (step === 1) to.put(session(id, token));
         else if (step === 2) to.put(settled(id, token, `r${token}`));
-        else if (step === 3) to.remove({ type: 'grant', envelope: id, alias: 'jobs', token });
+        else if (step === 3) to.remove({ type: 'grant', envelope: id, alias: 'jobs', key: `k${token}` });
         else if (step === 4)
           to.remove({ type: 'settled', envelope: id, alias: 'jobs', request: `r${token}` });
         else if (token === 0) to.removeEnvelope(id);
@@ -168,6 +168,25 @@ describe('a file that was cut off or scribbled in', () => {
   });
 });
 
+describe('rule L6: the format of the file', () => {
+  test('stands in its first line; a file that does not say it is read as well', () => {
+    store().put(envelope('a'));
+    expect(readFileSync(path, 'utf8').split('\n')[0]).toBe('{"format":1}');
+    writeFileSync(path, `\n${JSON.stringify({ put: session('a') })}`);
+    expect(nextLife().load()).toEqual([session('a')]);
+  });
+
+  test.each(['2', '0', '"1"', 'null'])('%s is refused, and the file stays as it is', (format) => {
+    store();
+    const text = `{"format":${format}}\n${JSON.stringify({ put: envelope('a') })}\n`;
+    writeFileSync(path, text);
+    expect(() => new FileStateStore(path)).toThrow(
+      `sidecar.jsonl is of format ${format}; this program knows format 1`,
+    );
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  });
+});
+
 describe('it holds secrets', () => {
   test('readable by its owner alone: the file, its folder, and every file that takes its place', () => {
     const first = store();
@@ -189,12 +208,12 @@ describe('it does not grow for ever', () => {
     first.put(envelope('a'));
     for (let i = 0; i < 25_000; i++) {
       first.put(grant('a', i));
-      first.remove({ type: 'grant', envelope: 'a', alias: 'jobs', token: i });
+      first.remove({ type: 'grant', envelope: 'a', alias: 'jobs', key: `k${i}` });
     }
     expect(readFileSync(path, 'utf8').split('\n').length).toBeLessThan(10_002);
     expect(first.load()).toEqual([envelope('a')]);
     expect(nextLife().load()).toEqual([envelope('a')]);
-    expect(readFileSync(path, 'utf8').split('\n')).toHaveLength(2);
+    expect(readFileSync(path, 'utf8').split('\n')).toHaveLength(3);
   });
 
   test('many records are kept, and rewritten only now and then', () => {

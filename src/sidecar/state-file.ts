@@ -1,6 +1,7 @@
 /**
  * The state store on disk: a journal of JSON lines, appended synchronously and without fsync: it has to outlive this process,
- * not the machine, since the pod's own volume does not either. Rewritten when it is mostly history.
+ * not the machine, since the pod's own volume does not either. Rewritten when it is mostly history. Its first line says
+ * which format it is in (rule L6): a file of another one is left as it is, since what it keeps may still be needed.
  */
 import {
   closeSync,
@@ -16,8 +17,11 @@ import { dirname } from 'node:path';
 import { MemoryStateStore, type RecordKey, type SidecarRecord, type StateStore } from './state-store.ts';
 
 const REWRITE_LINES_MIN = 10_000;
+/** A file that does not say its format is of this one too. */
+const FORMAT = 1;
 
 type Line =
+  | { readonly format: number }
   | { readonly put: SidecarRecord }
   | { readonly remove: RecordKey }
   | { readonly removeEnvelope: string };
@@ -28,7 +32,10 @@ export class FileStateStore implements StateStore {
   #lines = 0;
   #file: number;
 
-  /** Opens or makes the file, readable by its owner alone: it holds session secrets. */
+  /**
+   * Opens or makes the file, readable by its owner alone: it holds session secrets. Throws, and changes nothing, when it is
+   * of another format.
+   */
   constructor(path: string) {
     this.#path = path;
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -73,17 +80,27 @@ export class FileStateStore implements StateStore {
     for (const text of readFileSync(this.#path, 'utf8').split('\n')) {
       const line = parse(text);
       if (line === null) continue;
-      if ('put' in line) this.#records.put(line.put);
+      if ('format' in line) this.#checkFormat(line.format);
+      else if ('put' in line) this.#records.put(line.put);
       else if ('remove' in line) this.#records.remove(line.remove);
       else this.#records.removeEnvelope(line.removeEnvelope);
     }
+  }
+
+  #checkFormat(format: unknown): void {
+    if (format === FORMAT) return;
+    const found = `${this.#path} is of format ${JSON.stringify(format)}; this program knows format ${FORMAT}.`;
+    throw new Error(
+      `${found} Run the program that wrote it, or move the file away: the sessions it keeps are over then.`,
+    );
   }
 
   #rewrite(): number {
     const next = `${this.#path}.next`;
     // One that is left over would keep its mode.
     rmSync(next, { force: true });
-    const lines = this.#records.load().map((put) => `${JSON.stringify({ put } satisfies Line)}\n`);
+    const puts = this.#records.load().map((put) => ({ put }) satisfies Line);
+    const lines = [{ format: FORMAT } satisfies Line, ...puts].map((line) => `${JSON.stringify(line)}\n`);
     writeFileSync(next, lines.join(''), { mode: 0o600 });
     renameSync(next, this.#path);
     this.#lines = lines.length;

@@ -3,8 +3,8 @@
  * before it answers. A record replaces the one before it under the same key.
  */
 
-import type { Mode } from '../api/config.ts';
 import type { SessionId, Token } from '../api/entry.ts';
+import type { AcquireBody } from './acquire-body.ts';
 import type { Liveness } from './service.ts';
 
 export type SidecarRecord =
@@ -32,16 +32,21 @@ export type SidecarRecord =
   /** Granted once under a `request`, and over. */
   | ({ readonly type: 'settled'; readonly how: 'released' | 'lost' } & GrantRecord & {
         readonly request: string;
-      });
+      })
+  /** Lost, and not yet counted as worked on after its end. */
+  | {
+      readonly type: 'lost';
+      readonly envelope: string;
+      readonly alias: string;
+      readonly name: string;
+      readonly token: Token;
+      readonly key: string;
+    };
 
-interface GrantRecord {
+/** One acquire that was granted: a re-entrant grant has a record for each of its acquires. */
+interface GrantRecord extends AcquireBody {
   readonly envelope: string;
   readonly alias: string;
-  readonly name: string;
-  readonly mode: Mode;
-  readonly permits: number;
-  readonly owner: string;
-  readonly reentrant: boolean;
   readonly token: Token;
   readonly key: string;
   readonly request: string | null;
@@ -62,8 +67,9 @@ export interface StateStore {
 export type RecordKey =
   | Pick<Extract<SidecarRecord, { type: 'envelope' }>, 'type' | 'id'>
   | Pick<Extract<SidecarRecord, { type: 'session' }>, 'type' | 'envelope' | 'alias'>
-  | Pick<Extract<SidecarRecord, { type: 'grant' }>, 'type' | 'envelope' | 'alias' | 'token'>
-  | Pick<Extract<SidecarRecord, { type: 'settled' }>, 'type' | 'envelope' | 'alias' | 'request'>;
+  | Pick<Extract<SidecarRecord, { type: 'grant' }>, 'type' | 'envelope' | 'alias' | 'key'>
+  | Pick<Extract<SidecarRecord, { type: 'settled' }>, 'type' | 'envelope' | 'alias' | 'request'>
+  | Pick<Extract<SidecarRecord, { type: 'lost' }>, 'type' | 'envelope' | 'alias' | 'token'>;
 
 function envelopeOf(record: RecordKey): string {
   return record.type === 'envelope' ? record.id : record.envelope;
@@ -77,9 +83,11 @@ function keyOf(record: RecordKey): string {
     case 'session':
       return `session ${record.alias}`;
     case 'grant':
-      return `grant ${record.alias} ${record.token}`;
+      return `grant ${record.alias} ${record.key}`;
     case 'settled':
       return `settled ${record.alias} ${record.request}`;
+    case 'lost':
+      return `lost ${record.alias} ${record.token}`;
   }
 }
 

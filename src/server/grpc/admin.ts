@@ -5,7 +5,8 @@ import { status, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { Command } from '../../api/entry.ts';
 import { LeaseholdError } from '../../api/errors.ts';
 import { OWNER_BYTES_MAX, REASON_BYTES_MAX } from '../../api/limits.ts';
-import { nameProblem, utf8Length } from '../../api/names.ts';
+import { nameProblem } from '../../api/names.ts';
+import { textProblem } from '../../api/text.ts';
 import { assert } from '../../core/index.ts';
 import type { BreakRequest, OfNamespace, QuarantineRequest, UnquarantineRequest } from './messages.ts';
 import type { Message } from './proto.ts';
@@ -57,8 +58,6 @@ function checkName(name: string): void {
 
 function checkText(field: string, text: string, bytesMax: number): void {
   if (text === '') throw new LeaseholdError('INVALID', `${field} is missing: it goes on record`);
-  if (!text.isWellFormed()) throw new LeaseholdError('INVALID', `${field} is not well-formed Unicode`);
-  if (utf8Length(text) > bytesMax) {
-    throw new LeaseholdError('INVALID', `${field} is longer than ${bytesMax} bytes of UTF-8`);
-  }
+  const problem = textProblem(text, { min: 1, max: bytesMax });
+  if (problem !== null) throw new LeaseholdError('INVALID', `${field} ${problem}`);
 }

@@ -21,6 +21,7 @@ import type {
 } from '../../api/wire.ts';
 import { decodeEvent, encodeEvent, variantOf } from './events.ts';
 import { checkIntegers, type Message, MessageError } from './proto.ts';
+import { decodeHolder, decodeLock, decodeRevoking } from './views.ts';
 
 type Refused = Extract<CommandResult, { type: 'refused' }>;
 
@@ -103,6 +104,14 @@ function decodeAnswer(answer: AnswerMessage): Answer {
       return { id: answer.id, body: decodeRefused(body) };
     case 'rejected':
       return { id: answer.id, body: present(body) as unknown as AnswerBody };
+    case 'attached':
+      return { id: answer.id, body: decodeAttached(body) };
+    case 'lock':
+      return { id: answer.id, body: { type: 'lock', lock: decodeLock(body.lock as Message) } };
+    case 'locks': {
+      const locks = (body.locks as readonly Message[]).map(decodeLock);
+      return { id: answer.id, body: { type: 'locks', locks, more: body.more as boolean } };
+    }
     case 'none':
     case 'wrongGroup':
       throw new MessageError(`answer ${answer.id} is of a kind that this program does not know`);
@@ -111,9 +120,16 @@ function decodeAnswer(answer: AnswerMessage): Answer {
   }
 }
 
+function decodeAttached(body: Message): AnswerBody {
+  const grants = (body.grants as readonly Message[]).map(decodeRevoking);
+  return { ...body, grants } as unknown as Extract<AnswerBody, { type: 'attached' }>;
+}
+
 function decodeRefused(body: Message): Refused {
-  const { delayedOnly, ...rest } = present(body);
-  return (delayedOnly === true ? { ...rest, holder: null } : rest) as unknown as Refused;
+  const { delayedOnly, holder, ...rest } = present(body);
+  if (delayedOnly === true) return { ...rest, holder: null } as unknown as Refused;
+  const shown = holder === undefined ? {} : { holder: decodeHolder(holder as Message) };
+  return { ...rest, ...shown } as unknown as Refused;
 }
 
 /** A notice of a newer server that this program could not act upon is dropped: the digests of rule S3 tell what matters. */

@@ -2,7 +2,7 @@
  * The requests and answers of `proto/leasehold/v1/admin.proto` as TypeScript: what the services take and the client sends.
  * Units and meanings stand in the .proto file.
  */
-import type { LockView, Position } from '../../api/wire.ts';
+import type { Position } from '../../api/wire.ts';
 import type { Message } from './proto.ts';
 
 export interface OfNamespace {
@@ -34,7 +34,8 @@ export interface GetLockRequest extends OfNamespace {
 }
 
 export interface GetLockResponse {
-  readonly lock: LockView;
+  /** To be read by `decodeLock`. */
+  readonly lock: Message;
 }
 
 export interface ListLocksRequest extends OfNamespace {
@@ -44,7 +45,8 @@ export interface ListLocksRequest extends OfNamespace {
 }
 
 export interface ListLocksResponse {
-  readonly locks: readonly LockView[];
+  /** To be read by `decodeLock`. */
+  readonly locks: readonly Message[];
   readonly more: boolean;
 }
 

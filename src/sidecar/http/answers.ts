@@ -1,10 +1,21 @@
 /** What callers get back, as schemas: handlers are typed by them, tests check the server's answers against them. */
 import * as z from 'zod';
 import { MODES } from '../../api/config.ts';
+import type { RevokeCause } from '../../api/entry.ts';
 import { ERRORS, type ErrorCode } from '../../api/errors.ts';
 import { token } from './fields.ts';
 
 const milliseconds = (description: string) => z.number().int().meta({ description });
+
+/** Names the kinds of revokes; in step with `RevokeCause`. */
+const REVOKE_CAUSES = [
+  'break',
+  'maxHold',
+  'consumerRemoved',
+  'permitsCut',
+  'namespaceDeleted',
+] as const satisfies readonly RevokeCause[];
+const revokeCause = z.enum(REVOKE_CAUSES);
 
 const deadlineFields = {
   deadline_in_ms: milliseconds('How long the grant may be trusted from now on; 0 or less = no more.'),
@@ -39,6 +50,9 @@ export const heldAnswer = z.strictObject({
   held: z.boolean(),
   deadline_in_ms: deadlineFields.deadline_in_ms.exactOptional(),
   deadline_monotonic_ns: deadlineFields.deadline_monotonic_ns.exactOptional(),
+  revoking: revokeCause
+    .exactOptional()
+    .meta({ description: 'It is being taken away, and why: the deadline does not move any more.' }),
 });
 
 const shownSession = z.number().int().meta({ description: 'Number of the session within its lock group.' });
@@ -50,19 +64,26 @@ export const holder = z.strictObject({
   purpose: z.string(),
   token,
   mode: z.enum(MODES),
+  permits: z.number().int().meta({ description: '1, except for semaphores.' }),
   held_for_ms: milliseconds('Since the grant.'),
-  revoking: z.boolean().meta({ description: 'The grant is being taken away.' }),
+  revoking: revokeCause
+    .nullable()
+    .meta({ description: 'Why the grant is being taken away; null while it is not.' }),
 });
 export const waiter = z.strictObject({
   session: shownSession,
   client: z.string(),
   owner: z.string(),
   mode: z.enum(MODES),
+  permits: z.number().int(),
   waited_ms: milliseconds('Since the acquire.'),
 });
 export const lock = z.strictObject({
   name: z.string().meta({ description: 'Full name: <alias>/<rest>.' }),
-  holder: holder.nullable(),
+  mode: z.enum(MODES).nullable().meta({ description: 'In which it is held; null while nobody holds it.' }),
+  holders: z.array(holder).meta({ description: 'Who holds it, by rising token; the first 100.' }),
+  holder_count: z.number().int().meta({ description: 'How many hold it.' }),
+  holder: holder.nullable().meta({ description: 'The first of `holders`, whose fields are repeated below.' }),
   token: token.nullable(),
   owner: z.string().nullable(),
   purpose: z.string().nullable(),
@@ -99,7 +120,7 @@ export const eventLine = z.discriminatedUnion('event', [
     event: z.literal('revoking'),
     ...eventName,
     token,
-    cause: z.string(),
+    cause: revokeCause,
     ...eventDeadline,
   }),
   z.strictObject({ event: z.literal('lost'), ...eventName, token, reason: z.string() }),

@@ -1,7 +1,7 @@
 /** The fields that bodies are made of: each with its bound, its unit and a text for the API description. */
 import * as z from 'zod';
 import { TOKEN_MAX, TTL_MS_MAX, TTL_MS_MIN } from '../../api/limits.ts';
-import { utf8Length } from '../../api/names.ts';
+import { type TextBounds, textProblem } from '../../api/text.ts';
 
 const MS_PER_SECOND = 1_000;
 /** How far `7.001 * 1000` may be off a whole number for no other reason than binary fractions. */
@@ -9,21 +9,6 @@ const MS_ROUNDING = 1e-6;
 
 export function secondsToMs(seconds: number): number {
   return Math.round(seconds * MS_PER_SECOND);
-}
-
-export interface TextBounds {
-  readonly min: 0 | 1;
-  /** Bytes of UTF-8. */
-  readonly max: number;
-}
-
-/** Null when `value` is well-formed and within its bounds, else the reason. */
-export function textProblem(value: string, { min, max }: TextBounds): string | null {
-  if (value.length < min) return 'must not be empty';
-  if (!value.isWellFormed()) return 'must be well-formed Unicode (it has a lone surrogate)';
-  // A code unit is at least one byte, so this spares counting what is far too long.
-  const bytes = value.length > max ? value.length : utf8Length(value);
-  return bytes > max ? `must be at most ${max} bytes of UTF-8` : null;
 }
 
 /** Text that is kept exactly as it came (cases H04, H09). */
@@ -61,20 +46,3 @@ export const ttlSeconds = z
       params: { limit: 1 / MS_PER_SECOND },
     });
   });
-
-/** A field or value that is part of the API but is not served yet. */
-export function notAvailable<Schema extends z.ZodType>(
-  schema: Schema,
-  served: z.output<Schema>,
-  what: string,
-): Schema {
-  const limit = JSON.stringify(served);
-  return schema.superRefine((value, context) => {
-    if (value === served) return;
-    context.addIssue({
-      code: 'custom',
-      message: `${what} not available yet; send ${limit} or leave it out`,
-      params: { limit },
-    });
-  });
-}

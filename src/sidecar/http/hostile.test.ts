@@ -50,7 +50,7 @@ describe('hostile requests', () => {
   test('all problems of a request are told at once, the name among them', async () => {
     const { status, body } = await served.client.post('/v1/locks/nowhere/acquire?x=1', {
       wait_ms: -1,
-      mode: 'shared',
+      mode: 'SHARED',
       owner: 5,
       wait: 3,
     });

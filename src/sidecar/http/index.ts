@@ -4,7 +4,7 @@
  *   fields, requests, answers   schemas of bodies              routes/*   the routes, each in one object
  *   route                       what a route is                mount, app the routes on Express
  *   target, query, body, guard  reading a request safely       events     the NDJSON stream
- *   problems, nearest, answer   telling what is wrong          server     listening, and what is no HTTP at all
+ *   problems, answer            telling what is wrong          server     listening, and what is no HTTP at all
  *   openapi                     the document made of it all
  */
 import type { RequestListener } from 'node:http';

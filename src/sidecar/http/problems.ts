@@ -4,7 +4,7 @@
  */
 import type * as z from 'zod';
 import { LeaseholdError } from '../../api/errors.ts';
-import { nearest } from './nearest.ts';
+import { nearest } from '../../api/nearest.ts';
 
 export interface Problem {
   /** Name of the body field, query parameter, header or path part. */
@@ -120,7 +120,7 @@ function limitOf(params: Readonly<Record<string, unknown>> | undefined): number 
 function unknownField(key: string, { schema, noun }: Checked): Problem {
   const known = Object.keys(schema.shape);
   const suggestion = nearest(key, known);
-  const hint = suggestion === null ? '' : `; did you mean "${suggestion}"?`;
+  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
   return {
     field: clipped(key),
     limit: known.length === 0 ? `no ${noun}` : `one of ${known.join(', ')}`,

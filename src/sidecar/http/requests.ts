@@ -10,11 +10,12 @@ import {
   LIST_LIMIT_MAX,
   NAME_BYTES_MAX,
   OWNER_BYTES_MAX,
+  PERMITS_MAX,
   PURPOSE_BYTES_MAX,
   RESOURCE_BYTES_MAX,
   WAIT_MS_MAX,
 } from '../../api/limits.ts';
-import { notAvailable, text, token, ttlSeconds, wholeNumber } from './fields.ts';
+import { text, token, ttlSeconds, wholeNumber } from './fields.ts';
 
 /** Ids are made by the sidecar and much shorter; the bound keeps junk out of its tables. */
 export const SESSION_ID_BYTES_MAX = 128;
@@ -62,25 +63,55 @@ export const acquireBody = z
       { min: 1, max: OWNER_BYTES_MAX },
       'Who holds the lock, shown to people; by default the client.',
     ).exactOptional(),
-    mode: notAvailable(z.enum(MODES), 'exclusive', 'shared and semaphore locks are')
+    mode: z
+      .enum(MODES)
       .default('exclusive')
-      .meta({ description: 'Only `exclusive` is available yet.' }),
-    permits: notAvailable(z.number().int().min(1), 1, 'several permits are')
-      .default(1)
-      .meta({ description: 'Only 1 is available yet.' }),
+      .meta({
+        description:
+          '`exclusive`: one holder. `shared`: any number of them, for readers. `semaphore`: as many as there are permits. ' +
+          'The LockNamespace must allow the mode, and declare semaphores by name.',
+      }),
+    permits: wholeNumber(
+      1,
+      PERMITS_MAX,
+      'With mode `semaphore`: how many permits to take, together or not at all. Otherwise 1.',
+    ).default(1),
     wait_ms: wholeNumber(
       0,
       WAIT_MS_MAX,
       'How long to wait in the queue, in milliseconds; 0 = not at all.',
     ).default(0),
-    reentrant: notAvailable(z.boolean(), false, 're-entrant locks are')
+    reentrant: z
+      .boolean()
       .default(false)
-      .meta({ description: 'Only false is available yet.' }),
+      .meta({
+        description:
+          'Joins a grant that the session holds already, if that was taken re-entrantly too, by the same owner, in the same ' +
+          'mode: same token, one acquire more to give back. Needs `request`, which names this acquire at its release.',
+      }),
     purpose: text({ min: 0, max: PURPOSE_BYTES_MAX }, 'What for, shown to people.').default(''),
     request: text(
       keyBounds,
       'Retry key: a repeated acquire of the session with the same key is the same acquire, not a second one.',
     ).exactOptional(),
+  })
+  .superRefine(({ mode, permits, reentrant, request }, context) => {
+    if (permits > 1 && mode !== 'semaphore') {
+      context.addIssue({
+        code: 'custom',
+        path: ['permits'],
+        message: `must be 1 with mode ${mode}; only a lock of mode semaphore has permits`,
+        params: { limit: 1 },
+      });
+    }
+    if (reentrant && request === undefined) {
+      context.addIssue({
+        code: 'custom',
+        path: ['request'],
+        message: 'is required with reentrant: it names this acquire when it is given back',
+        params: { limit: `1 to ${KEY_BYTES_MAX} bytes, another one for each acquire` },
+      });
+    }
   })
   .superRefine((body, context) => {
     if (body.session_id === undefined) return;
@@ -98,7 +129,11 @@ export const acquireBody = z
 export const releaseBody = z.strictObject({
   session_id: sessionId,
   token,
-  request: text(keyBounds, 'The retry key of the acquire that is given back.').exactOptional(),
+  request: text(
+    keyBounds,
+    'The retry key of the acquire that is given back. Needed for a re-entrant grant, which is over with the last of its ' +
+      'acquires; ignored otherwise.',
+  ).exactOptional(),
 });
 
 export const renewBody = z.strictObject({ session_id: sessionId, token });

@@ -1,5 +1,5 @@
 /** What an unknown path probably meant: the routes whose templates are closest to it. */
-import { editDistance } from './nearest.ts';
+import { editDistance } from '../../api/nearest.ts';
 import type { RouteDocument } from './route.ts';
 
 const ROUTES_SHOWN_MAX = 3;

@@ -33,6 +33,7 @@ export function holderBody(holder: HolderView): Body<typeof answers.holder> {
     purpose: holder.purpose,
     token: holder.token,
     mode: holder.mode,
+    permits: holder.permits,
     held_for_ms: Math.floor(holder.heldForMs),
     revoking: holder.revoking,
   };
@@ -44,15 +45,19 @@ function waiterBody(waiter: WaiterView): Body<typeof answers.waiter> {
     client: waiter.client,
     owner: waiter.owner,
     mode: waiter.mode,
+    permits: waiter.permits,
     waited_ms: Math.floor(waiter.waitedMs),
   };
 }
 
 export function lockBody(lock: LockView): Body<typeof answers.lock> {
-  const [first] = lock.holders;
-  const holder = first === undefined ? null : holderBody(first);
+  const holders = lock.holders.map(holderBody);
+  const holder = holders[0] ?? null;
   return {
     name: lock.name,
+    mode: holder?.mode ?? null,
+    holders,
+    holder_count: lock.holderCount,
     holder,
     token: holder?.token ?? null,
     owner: holder?.owner ?? null,

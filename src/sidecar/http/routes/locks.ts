@@ -29,7 +29,11 @@ const acquire = jsonRoute({
     'lock if it was granted in that moment. Pass `token` on to whatever the lock protects: it must refuse a token lower ' +
     'than the highest it has seen. Stop working at the deadline unless it was moved by then. Without `session_id` a ' +
     'session is opened for this one lock: the answer names it, renew keeps it alive. With `request` the call may be ' +
-    'repeated after a lost answer: it takes the lock once.',
+    'repeated after a lost answer: it takes the lock once. A caller that hangs up while its answer is under way may keep a ' +
+    'grant that it never heard of; so send a `request`, and ask again with it. A session may hold a `shared` or `semaphore` ' +
+    'lock several times, each under a token of its own; such tokens only order grants, and a resource that refuses lower ' +
+    'ones would refuse valid holders. With `reentrant` a session that holds the lock gets the same token again; each such ' +
+    'acquire is given back by itself, under its `request`.',
   body: acquireBody,
   query: nothing,
   answer: acquiredAnswer,
@@ -86,7 +90,8 @@ const release = jsonRoute({
   summary: 'Give a lock back',
   description:
     'Names the token, so a late or repeated release never ends a newer grant. Repeating it is harmless: `already` is true. ' +
-    'A release goes on when its caller hangs up.',
+    'A release goes on when its caller hangs up. Of a re-entrant grant it gives back the acquire of its `request`; the lock ' +
+    'is free with the last one.',
   body: releaseBody,
   query: nothing,
   answer: releasedAnswer,

@@ -8,26 +8,37 @@ import { type ApiDependencies, JSON_TYPE } from './dependencies.ts';
 
 const NAME = 'payouts%2Fmerchant-48213';
 const TOKEN = 1_871_905_113_735_168;
+const HOLDER_EXAMPLE = {
+  session: 7,
+  client: 'payout-worker-1',
+  owner: 'nightly-payout',
+  purpose: 'pay batch 7',
+  token: TOKEN,
+  mode: 'exclusive',
+  permits: 1,
+  held_for_ms: 4_210,
+  revoking: null,
+};
+const WAITER_EXAMPLE = {
+  session: 9,
+  client: 'payout-worker-2',
+  owner: 'payout-worker-2',
+  mode: 'exclusive',
+  permits: 1,
+  waited_ms: 2_004,
+};
 const LOCK_EXAMPLE = {
   name: 'payouts/merchant-48213',
-  holder: {
-    session: 7,
-    client: 'payout-worker-1',
-    owner: 'nightly-payout',
-    purpose: 'pay batch 7',
-    token: TOKEN,
-    mode: 'exclusive',
-    held_for_ms: 4_210,
-    revoking: false,
-  },
+  mode: 'exclusive',
+  holders: [HOLDER_EXAMPLE],
+  holder_count: 1,
+  holder: HOLDER_EXAMPLE,
   token: TOKEN,
   owner: 'nightly-payout',
   purpose: 'pay batch 7',
   held_for_ms: 4_210,
   waiters: 1,
-  queue: [
-    { session: 9, client: 'payout-worker-2', owner: 'payout-worker-2', mode: 'exclusive', waited_ms: 2_004 },
-  ],
+  queue: [WAITER_EXAMPLE],
   lock_delay_ms: 0,
   quarantined: false,
 };
@@ -39,7 +50,8 @@ const getLock = jsonRoute({
   aliases: ['/locks/{name}'],
   summary: 'Look at a lock',
   description:
-    'A name that nobody holds is answered too, with `holder` null. `queue` shows the first waiters, `waiters` counts all.',
+    'A name that nobody holds is answered too, with `holder` null. `holders` shows everybody who holds it, which may be ' +
+    'many with modes `shared` and `semaphore`; `queue` shows the first waiters, `waiters` counts all.',
   body: null,
   query: nothing,
   answer: lock,
@@ -87,7 +99,8 @@ const isHeld = jsonRoute({
   aliases: ['/locks/{name}/held'],
   summary: 'Ask whether a token still holds the lock',
   description:
-    'Answered from the monotonic clock of this machine, without any network: false from the deadline on, whatever happened.',
+    'Answered from the monotonic clock of this machine, without any network: false from the deadline on, whatever happened. ' +
+    'After a restart of the sidecar it is false too, until the lock group has confirmed the session; renew waits for that.',
   body: null,
   query: heldQuery,
   answer: heldAnswer,
@@ -99,9 +112,10 @@ const isHeld = jsonRoute({
     answer: { held: true, deadline_in_ms: 9_120, deadline_monotonic_ns: '81601207500000' },
   },
   async handle({ parameter, query }, { service }: ApiDependencies) {
-    const { held, deadlineInMs, deadlineMonotonicNs } = service.held(parameter, query.token);
+    const { held, deadlineInMs, deadlineMonotonicNs, revoking } = service.held(parameter, query.token);
     if (deadlineInMs === undefined || deadlineMonotonicNs === undefined) return { held };
-    return { held, ...deadlineBody({ deadlineInMs, deadlineMonotonicNs }) };
+    const deadline = deadlineBody({ deadlineInMs, deadlineMonotonicNs });
+    return { held, ...deadline, ...(revoking !== undefined && { revoking }) };
   },
 });
 
