@@ -1,0 +1,106 @@
+/**
+ * What the library throws: one class with a code of the table in src/api/errors.ts, and two kinds of it that programs catch
+ * by name. Decide by `code`; messages are for people.
+ */
+import { ERRORS, type ErrorCode, type ErrorDetails } from '../api/errors.ts';
+import { type Answer, NoAnswerError } from './http.ts';
+
+export type { ErrorCode, ErrorDetails } from '../api/errors.ts';
+
+interface ErrorExtras {
+  readonly details?: ErrorDetails;
+  readonly cause?: unknown;
+}
+
+export class LeaseholdError extends Error {
+  /** A code of docs/ERRORS.md. */
+  readonly code: ErrorCode;
+  /** What the refusal said besides code and message, under the names of docs/API.md (`holder`, `retry_after_ms`, ...). */
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, { details = {}, cause }: ErrorExtras = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'LeaseholdError';
+    this.code = code;
+    this.details = details;
+  }
+
+  /** Whether the identical request may succeed later. */
+  get retryable(): boolean {
+    return ERRORS[this.code].retryable;
+  }
+
+  /** What the service asks to wait before the next try, ms; 0 = it said nothing. */
+  get retryAfterMs(): number {
+    const { retry_after_ms: told } = this.details;
+    return typeof told === 'number' && told > 0 ? told : 0;
+  }
+}
+
+/** Somebody else holds the lock: at once (HELD), or still after `waitMs` (WAIT_TIMEOUT). */
+export class HeldError extends LeaseholdError {
+  constructor(code: 'HELD' | 'WAIT_TIMEOUT', message: string, extras: ErrorExtras = {}) {
+    super(code, message, extras);
+    this.name = 'HeldError';
+  }
+}
+
+/**
+ * How a lock was lost.
+ * - `revoking`: it is being taken away (break, max hold, ...); the holder has less than one TTL to give it up;
+ * - `lost`: the service says it is over;
+ * - `session`: the session is over, with everything it held;
+ * - `deadline`: the local deadline passed without an acknowledged keepalive;
+ * - `disconnected`: the event stream broke, and within a second nobody said whether the session goes on;
+ * - `closed`: this client was closed.
+ */
+export type LossCause = 'revoking' | 'lost' | 'session' | 'deadline' | 'disconnected' | 'closed';
+
+export interface Loss {
+  readonly cause: LossCause;
+  readonly reason: string;
+}
+
+/** A lock ended before its holder gave it up. Also the `reason` of the lock's AbortSignal. */
+export class LockLostError extends LeaseholdError {
+  /** Full name of the lock. */
+  readonly lock: string;
+  readonly token: number;
+  readonly how: LossCause;
+
+  constructor(lock: string, token: number, { cause, reason }: Loss) {
+    super('NOT_HELD', `lost ${lock} (token ${token}): ${reason}`, { details: { name: lock, token, reason } });
+    this.name = 'LockLostError';
+    this.lock = lock;
+    this.token = token;
+    this.how = cause;
+  }
+}
+
+function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERRORS, code);
+}
+
+/** The error of an answer that is no success; what is not in our words (a proxy's page) becomes UNAVAILABLE or INVALID. */
+export function errorOf({ status, body }: Answer): LeaseholdError {
+  const { code: told, message, ...details } = body;
+  const code = isErrorCode(told) ? told : status >= 500 ? 'UNAVAILABLE' : 'INVALID';
+  const text = typeof message === 'string' ? message : `unexpected answer with status ${status}`;
+  return code === 'HELD' || code === 'WAIT_TIMEOUT'
+    ? new HeldError(code, text, { details })
+    : new LeaseholdError(code, text, { details });
+}
+
+/** As what a caller of the library sees a missing answer; any other error stays what it is. */
+export function asUnavailable(error: unknown): unknown {
+  if (!(error instanceof NoAnswerError)) return error;
+  return new LeaseholdError('UNAVAILABLE', error.message, { cause: error });
+}
+
+export function cancelled(reason: unknown): LeaseholdError {
+  return new LeaseholdError('CANCELLED', 'the caller gave up; nothing is held', { cause: reason });
+}
+
+export function invalid(field: string, reason: string): LeaseholdError {
+  return new LeaseholdError('INVALID', `${field}: ${reason}`, { details: { field } });
+}
