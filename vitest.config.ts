@@ -1,18 +1,29 @@
 // Which tests `npm test` and `npm run test:long` run, and their time limits.
-// Tests that need root or a cluster (test/e2e, test/chaos) are not here: scripts/suites.mjs says who runs them.
+// Tests that need a server from elsewhere (test/fencing) run with `--fencing`; those that need root or a cluster (test/e2e,
+// test/chaos) are not here: scripts/suites.mjs says who runs them.
 import { defineConfig } from 'vitest/config';
 
 const TEST_TIMEOUT_MS = 30_000;
 const LONG_TEST_TIMEOUT_MS = 20 * 60_000;
 
 const long = process.env.LEASEHOLD_LONG === '1';
+const fencing = process.env.LEASEHOLD_FENCING === '1';
+
+function include(): string[] {
+  if (fencing) return ['test/fencing/**/*.test.ts'];
+  if (long) return ['test/long/**/*.test.ts', 'test/sim/**/*.test.ts'];
+  return ['{src,test,scripts,bench,demo}/**/*.test.ts'];
+}
+
+function exclude(): string[] {
+  const always = ['node_modules/**', 'dist/**', 'test/{e2e,chaos}/**'];
+  return [...always, ...(long ? [] : ['test/long/**']), ...(fencing ? [] : ['test/fencing/**'])];
+}
 
 export default defineConfig({
   test: {
-    include: long
-      ? ['test/long/**/*.test.ts', 'test/sim/**/*.test.ts']
-      : ['{src,test,scripts,bench,demo}/**/*.test.ts'],
-    exclude: ['node_modules/**', 'dist/**', 'test/{e2e,chaos}/**', ...(long ? [] : ['test/long/**'])],
+    include: include(),
+    exclude: exclude(),
     pool: 'forks',
     testTimeout: long ? LONG_TEST_TIMEOUT_MS : TEST_TIMEOUT_MS,
     hookTimeout: TEST_TIMEOUT_MS,

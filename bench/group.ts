@@ -7,12 +7,11 @@ import { join } from 'node:path';
 import type { NamespaceConfig } from '../src/api/config.ts';
 import type { Acquire } from '../src/api/entry.ts';
 import { bucketOf } from '../src/api/names.ts';
-import type { AnswerBody, ClientRequestBody, ServerFrame } from '../src/api/wire.ts';
+import type { AnswerBody, ClientRequestBody, ClientStream, ServerFrame } from '../src/api/wire.ts';
 import { sha256 } from '../src/core/index.ts';
 import { openEmbeddedLog } from '../src/log/embedded/embedded-log.ts';
 import type { LockLog } from '../src/log/port.ts';
 import { createSystemRuntime } from '../src/platform/system-runtime.ts';
-import type { ClientStream } from '../src/server/front-end.ts';
 import { Replica } from '../src/server/replica.ts';
 
 const runtime = createSystemRuntime({ logLevel: 'warn' });

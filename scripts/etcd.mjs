@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { ROOT } from './processes.mjs';
 
 const MODULE = join(ROOT, 'scripts', 'etcd');
+const TELL_EVERY_MS = 30_000;
 const SERVER_LINE = /^require go\.etcd\.io\/etcd\/server\/v3 v([0-9.]+)$/m;
 
 /** The version that scripts/etcd/go.mod pins, without a `v`. */
@@ -61,15 +62,21 @@ export async function ensureEtcd() {
   const unfinished = `${binary}.${process.pid}`;
   process.stderr.write(`etcd: building ${version} into ${folder} (a few minutes, once)\n`);
   const startedMs = Date.now();
+  const seconds = () => Math.round((Date.now() - startedMs) / 1_000);
+  const telling = setInterval(
+    () => process.stderr.write(`etcd: still building (${seconds()} s)\n`),
+    TELL_EVERY_MS,
+  );
   mkdirSync(folder, { recursive: true });
   try {
     await build(unfinished);
     chmodSync(unfinished, 0o755);
     renameSync(unfinished, binary);
   } finally {
+    clearInterval(telling);
     rmSync(unfinished, { force: true });
   }
-  process.stderr.write(`etcd: built in ${Math.round((Date.now() - startedMs) / 1_000)} s\n`);
+  process.stderr.write(`etcd: built in ${seconds()} s\n`);
   return binary;
 }
 

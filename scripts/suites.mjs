@@ -3,6 +3,12 @@
 
 /** @type {ReadonlyArray<{ name: string, folder: string, reason: string }>} */
 export const SUITES_NOT_IN_NPM_TEST = [
+  {
+    name: 'fencing tests',
+    folder: 'test/fencing',
+    reason:
+      'need PostgreSQL and Go; run by .ci/run, which installs PostgreSQL; node scripts/test.mjs --fencing',
+  },
   { name: 'long tests', folder: 'test/long', reason: 'take minutes; npm run test:long' },
   { name: 'cluster tests', folder: 'test/e2e', reason: 'need root; run by .ci/run' },
   { name: 'fault injection', folder: 'test/chaos', reason: 'need root; run by .ci/run' },

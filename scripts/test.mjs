@@ -1,10 +1,15 @@
-// `npm test` and `npm run test:long`: runs vitest, then says what was not run and why, and closes with the line
-// `N passed, N failed` that .ci/run adds up. Further arguments go to vitest (`npm test -- src/core`).
+// `npm test`, `npm run test:long` (`--long`) and the suite of .ci/run with real servers (`--fencing`): runs vitest, then
+// says what was not run and why, and closes with the line `N passed, N failed` that .ci/run adds up. Further arguments go
+// to vitest (`npm test -- src/core`).
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ensureEtcd } from './etcd.mjs';
 import { ROOT, run } from './processes.mjs';
 import { SUITES_NOT_IN_NPM_TEST } from './suites.mjs';
+
+/** What vitest.config.ts looks at. @type {Readonly<Record<string, Record<string, string>>>} */
+const OTHER_SUITES = { '--long': { LEASEHOLD_LONG: '1' }, '--fencing': { LEASEHOLD_FENCING: '1' } };
 
 /**
  * @param {string} reportFile vitest's JSON report
@@ -20,18 +25,20 @@ export function countTests(reportFile, code) {
 }
 
 async function main() {
-  const long = process.argv.includes('--long');
-  const vitestArgs = process.argv.slice(2).filter((arg) => arg !== '--long');
+  const suite = process.argv.find((arg) => arg in OTHER_SUITES);
+  const vitestArgs = process.argv.slice(2).filter((arg) => arg !== suite);
   const reportFolder = mkdtempSync(join(tmpdir(), 'leasehold-test-'));
   try {
     const reportFile = join(reportFolder, 'report.json');
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
-    const env = long ? { LEASEHOLD_LONG: '1' } : {};
+    const env = suite === undefined ? {} : (OTHER_SUITES[suite] ?? {});
+    // Before the tests and not in one: building it takes longer than a test may.
+    if (suite === '--fencing') await ensureEtcd();
     const { code } = await run('vitest', ['run', ...reporters, ...vitestArgs], { env });
     const { passed, failed } = countTests(reportFile, code);
-    if (!long) {
-      for (const suite of SUITES_NOT_IN_NPM_TEST) {
-        if (existsSync(join(ROOT, suite.folder))) console.log(`not run: ${suite.name} (${suite.reason})`);
+    if (suite === undefined) {
+      for (const { name, folder, reason } of SUITES_NOT_IN_NPM_TEST) {
+        if (existsSync(join(ROOT, folder))) console.log(`not run: ${name} (${reason})`);
       }
     }
     console.log(`${passed} passed, ${failed} failed`);

@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers';
 import { openApiDocument } from '../../src/sidecar/http/index.ts';
 import { ROOT } from '../processes.mjs';
 import { apiPage } from './api-page.ts';
+import { cliPage } from './cli-page.ts';
 import { errorsPage } from './errors-page.ts';
 
 const OPENAPI = 'openapi/leasehold.v1.json';
@@ -12,6 +13,7 @@ const OPENAPI = 'openapi/leasehold.v1.json';
 export async function generatedDocuments(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ['docs/API.md', apiPage()],
+    ['docs/CLI.md', cliPage()],
     ['docs/ERRORS.md', errorsPage()],
     [OPENAPI, await formatted(OPENAPI, JSON.stringify(openApiDocument()))],
   ]);

@@ -22,6 +22,7 @@ import type {
 } from '../server/grpc/messages.ts';
 import { checkIntegers, loadProtocol, type Message } from '../server/grpc/proto.ts';
 import { socketTarget } from '../server/grpc/socket.ts';
+import { decodeLock } from '../server/grpc/views.ts';
 
 /** A call that has no answer by then has none to come: the log does not commit. */
 const ANSWER_WITHIN_MS = 10_000;
@@ -54,11 +55,14 @@ export class AdminClient {
   }
 
   async getLock(request: GetLockRequest): Promise<LockView> {
-    return (await this.#call<GetLockResponse>('Inspect', 'GetLock', request)).lock;
+    return decodeLock((await this.#call<GetLockResponse>('Inspect', 'GetLock', request)).lock);
   }
 
-  listLocks(request: ListLocksRequest): Promise<ListLocksResponse> {
-    return this.#call('Inspect', 'ListLocks', request);
+  async listLocks(
+    request: ListLocksRequest,
+  ): Promise<{ readonly locks: readonly LockView[]; readonly more: boolean }> {
+    const { locks, more } = await this.#call<ListLocksResponse>('Inspect', 'ListLocks', request);
+    return { locks: locks.map(decodeLock), more };
   }
 
   async breakLock(request: BreakRequest): Promise<void> {

@@ -1,21 +1,12 @@
 #!/usr/bin/env node
 /**
- * `leasehold`: one program, sub-commands. Each command lives in its own file; here is only the list of them.
+ * `leasehold`: one program, sub-commands.
  */
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { EXIT_USAGE } from './conventions.ts';
-import { devCommand } from './dev/command.ts';
-import { logCommand } from './log/dump.ts';
-import { historyCommand } from './log/history.ts';
-import { inspectCommand } from './log/inspect.ts';
+import { createProgram } from './program.ts';
 
-const program = new Command('leasehold')
-  .description('Distributed locks with fencing tokens, first-come-first-served queues and leases.')
-  .showHelpAfterError('(run with --help for usage)');
-
-for (const command of [devCommand(), inspectCommand(), historyCommand(), logCommand()]) {
-  program.addCommand(command);
-}
+const program = createProgram();
 endUsageErrorsWith(EXIT_USAGE, program);
 await program.parseAsync();
 

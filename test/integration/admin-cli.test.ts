@@ -109,15 +109,16 @@ describe('log dump', () => {
       expect(lines.map((line) => line.slice(at).split(' ')[0])).toEqual([
         'COMMAND',
         'takeOver',
+        'raiseBehaviour',
         'configure',
         'openSession',
         'acquire',
         'release',
         'closeSession',
       ]);
-      expect(lines[3]).toMatch(/^ +3 +1 +\d+\.\d{3} s +20\d\d-.*Z +openSession client="nightly job" /);
-      expect(lines[4]).toContain('name="odd\\u{1b}[2Jname"');
-      expect(lines[4]).toContain('purpose=pay');
+      expect(lines[4]).toMatch(/^ +4 +1 +\d+\.\d{3} s +20\d\d-.*Z +openSession client="nightly job" /);
+      expect(lines[5]).toContain('name="odd\\u{1b}[2Jname"');
+      expect(lines[5]).toContain('purpose=pay');
       expect(stdout).not.toContain('\u001b');
     },
     TEST_MS_MAX,
@@ -131,13 +132,13 @@ describe('log dump', () => {
         'dump',
         join(data, 'test.whole'),
         '--from',
-        '4',
+        '5',
         '-o',
         'json',
       ]);
       expect(code).toBe(0);
       const entries = linesOf<Entry & { hash: string }>(stdout);
-      expect(entries.map(({ index }) => index)).toEqual([4, 5, 6]);
+      expect(entries.map(({ index }) => index)).toEqual([5, 6, 7]);
       expect(entries[1]?.previous).toBe(entries[0]?.hash);
       expect(entries[0]?.commands).toMatchObject([{ type: 'acquire', key: 'k1', mode: 'exclusive' }]);
     },
@@ -219,7 +220,7 @@ describe('history', () => {
       const checked = await leasehold(['history', 'check', '-'], read.stdout);
       expect(checked).toMatchObject({ code: 0, stderr: '' });
       expect(checked.stdout).toMatch(
-        /^6 entries, 7 events, 1 sessions, 1 grants, .*every promise was kept\n$/,
+        /^7 entries, 7 events, 1 sessions, 1 grants, .*every promise was kept\n$/,
       );
       const unnamed = await leasehold(['history', 'read', '-d', data]);
       expect(unnamed).toMatchObject({ code: EXIT_USAGE, stdout: '' });
@@ -233,14 +234,14 @@ describe('history', () => {
     async () => {
       const entries = await collect(whole.history(1));
       const grant = entries.find(({ events }) => events[0]?.type === 'granted') as HistoryEntry;
-      const again = { ...grant, index: 5, events: [{ ...grant.events[0], key: 'k2' }] };
+      const again = { ...grant, index: 6, events: [{ ...grant.events[0], key: 'k2' }] };
       const file = join(data, 'broken.ndjson');
-      writeFileSync(file, ndjson([...entries.slice(0, 4), again]));
+      writeFileSync(file, ndjson([...entries.slice(0, 5), again]));
       const checked = await leasehold(['history', 'check', file]);
       expect(checked.code).toBe(EXIT_WRONG);
       expect(checked.stdout).toMatch(/^exclusion \(.*rule C2\): /m);
-      expect(checked.stdout).toMatch(/^ {2}5 {2}.* granted name=/m);
-      expect(checked.stdout).toMatch(/^5 entries, .*: \d+ violations$/m);
+      expect(checked.stdout).toMatch(/^ {2}6 {2}.* granted name=/m);
+      expect(checked.stdout).toMatch(/^6 entries, .*: \d+ violations$/m);
     },
     TEST_MS_MAX,
   );
@@ -271,7 +272,7 @@ test(
     expect(second).toMatch(/^whole +test\/whole +Efficiency +15 s +0 +0 /);
     const json = await leasehold(['inspect', 'whole', '-d', data, '-o', 'json']);
     expect(JSON.parse(json.stdout)).toMatchObject([
-      { namespace: 'whole', position: { epoch: 1, index: 6 }, config: { name: 'whole', consumers: null } },
+      { namespace: 'whole', position: { epoch: 1, index: 7 }, config: { name: 'whole', consumers: null } },
     ]);
   },
   TEST_MS_MAX,

@@ -51,8 +51,13 @@ describe('inspecting', () => {
     expect(figures?.lastToken).toBe(token);
     expect(figures?.position).toEqual(group.replica.status().position);
     const lock = await services.client.getLock({ namespace: 'jobs', name: 'nightly' });
-    expect(lock).toMatchObject({ waiterCount: 1, quarantined: false, holders: [{ session: holder, token }] });
-    expect(lock.waiters).toMatchObject([{ session: waiter, mode: 'exclusive' }]);
+    expect(lock).toMatchObject({
+      holders: [{ session: holder, token, permits: 1, revoking: null }],
+      holderCount: 1,
+      waiterCount: 1,
+      quarantined: false,
+    });
+    expect(lock.waiters).toMatchObject([{ session: waiter, mode: 'exclusive', permits: 1 }]);
     expect(
       await services.client.listLocks({ namespace: '', prefix: 'n', after: '', limit: 0 }),
     ).toMatchObject({

@@ -42,7 +42,7 @@ describe.concurrent('TTL, renewal, pauses', () => {
       .catch(() => null);
     await api.waiting('a', 1);
     await pause(1_500);
-    expect(await api.get('a')).toMatchObject({ token: held.token, waiters: 1, holder: { revoking: false } });
+    expect(await api.get('a')).toMatchObject({ token: held.token, waiters: 1, holder: { revoking: null } });
     hangUp.abort();
     await waiting;
     for (const { stop, refused } of keeping) {

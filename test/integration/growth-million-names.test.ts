@@ -7,11 +7,10 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { FORMAT_VERSION } from '../../src/api/limits.ts';
 import { bucketOf } from '../../src/api/names.ts';
-import type { AnswerBody, ClientRequestBody } from '../../src/api/wire.ts';
+import type { AnswerBody, ClientRequestBody, ClientStream } from '../../src/api/wire.ts';
 import { MemoryLog } from '../../src/log/memory-log.ts';
 import { MemoryStore } from '../../src/log/memory-store.ts';
 import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
-import type { ClientStream } from '../../src/server/front-end.ts';
 import { Replica } from '../../src/server/replica.ts';
 import { namespaceConfig } from '../support/core.ts';
 

@@ -108,6 +108,15 @@ export async function startDev(options: DevOptions): Promise<DevServer> {
   };
 }
 
+function openStore(dataFolder: string, lock: DirectoryLock): FileStateStore {
+  try {
+    return new FileStateStore(join(dataFolder, 'sidecar.jsonl'));
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
 class DevNamespaces {
   readonly metrics = createMetrics({ processMetrics: true });
   readonly sidecar: Sidecar;
@@ -124,7 +133,7 @@ class DevNamespaces {
     mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 });
     // Before anything in the folder is touched: each namespace's log has its own lock, but the folder holds more than logs.
     this.#lock = lockDirectory(options.dataFolder);
-    this.#store = new FileStateStore(join(options.dataFolder, 'sidecar.jsonl'));
+    this.#store = openStore(options.dataFolder, this.#lock);
     this.sidecar = new Sidecar({ runtime: options.runtime, store: this.#store });
   }
 

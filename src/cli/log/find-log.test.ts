@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { UsageError } from '../errors.ts';
 import { findLog } from './find-log.ts';
-import { UsageError } from './outcome.ts';
 
 let data = '';
 

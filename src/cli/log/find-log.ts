@@ -3,7 +3,7 @@
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { UsageError } from './outcome.ts';
+import { UsageError } from '../errors.ts';
 
 /** The file that makes a folder the folder of a log. */
 const LOG_FILE = 'log.db';

@@ -5,7 +5,7 @@
  * can serve `kubectl apply` and `leasehold dev`); the other kinds of our own group (likewise); lists as `kubectl get -o yaml`
  * prints them. An unknown kind of our own group is an error: it is most probably a misspelt LockNamespace.
  */
-import { nearest } from '../../api/locknamespace/nearest.ts';
+
 import {
   API_GROUP,
   API_VERSION,
@@ -14,6 +14,7 @@ import {
   OTHER_KINDS,
 } from '../../api/locknamespace/schema.ts';
 import { type FieldPath, type Problem, validateLockNamespace } from '../../api/locknamespace/validate.ts';
+import { nearest } from '../../api/nearest.ts';
 import {
   byPlace,
   formatPath,

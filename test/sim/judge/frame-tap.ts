@@ -53,6 +53,8 @@ export class FrameTap implements FrameWatch {
   readonly #world: World;
   readonly #options: FrameTapOptions;
   readonly #streams = new Map<number, Stream>();
+  /** Their clients have left them. What was on its way still arrives at the server, and nobody hears the answers. */
+  readonly #ended = new Set<number>();
   /** When the last acknowledged keepalive or attach of each session was sent, on the sidecar's clock. */
   readonly #acknowledgedMs = new Map<SessionId, number>();
 
@@ -65,6 +67,7 @@ export class FrameTap implements FrameWatch {
     const { requests, keepalive } = frame;
     this.#world.trace?.(`${this.#options.name}#${number} sends ${JSON.stringify(frame)}`);
     const stream = this.#stream(number);
+    if (stream === null) throw new Error(`stream ${number} has ended and sends`);
     const moment = { atUs: this.#world.nowUs, monotonicMs: this.#options.machine.monotonicMs() };
     for (const { id, body } of requests) stream.requests.set(id, { ...moment, body });
     if (keepalive === undefined) return;
@@ -84,17 +87,16 @@ export class FrameTap implements FrameWatch {
     const { judge } = this.#options;
     const stream = this.#stream(number);
     const behind = judge.builtBy(server);
-    for (const { id } of requests) stream.requestsBehind.set(id, behind);
+    for (const { id } of requests) stream?.requestsBehind.set(id, behind);
     if (keepalive === undefined) return;
-    stream.keepalivesBehind.set(keepalive.number, behind);
+    stream?.keepalivesBehind.set(keepalive.number, behind);
     for (const { session, attach } of keepalive.sessions) judge.heard(session, attach);
   }
 
   /** Rule S1: whatever needs the state is said after a commit that was first sent after the question arrived. */
   serverSent(number: number, { answers, keepalive, position }: ServerFrame): void {
-    const stream = this.#streams.get(number);
-    // Its client has left; nobody hears this.
-    if (stream === undefined) return;
+    const stream = this.#stream(number);
+    if (stream === null) return;
     for (const { id, body } of answers) {
       const behind = stream.requestsBehind.get(id);
       stream.requestsBehind.delete(id);
@@ -109,8 +111,8 @@ export class FrameTap implements FrameWatch {
   clientReceived(number: number, frame: ServerFrame): void {
     const { answers, keepalive } = frame;
     this.#world.trace?.(`${this.#options.name}#${number} hears ${JSON.stringify(frame)}`);
-    const stream = this.#streams.get(number);
-    if (stream === undefined) return;
+    const stream = this.#stream(number);
+    if (stream === null) throw new Error(`stream ${number} has ended and is heard`);
     for (const { id, body } of answers) {
       const sent = stream.requests.get(id);
       stream.requests.delete(id);
@@ -125,6 +127,7 @@ export class FrameTap implements FrameWatch {
 
   ended(number: number): void {
     this.#streams.delete(number);
+    this.#ended.add(number);
   }
 
   #answered(sent: Sent, answer: ServerFrame['answers'][number]['body']): void {
@@ -176,7 +179,9 @@ export class FrameTap implements FrameWatch {
     }
   }
 
-  #stream(number: number): Stream {
+  /** Null: its client has left it. */
+  #stream(number: number): Stream | null {
+    if (this.#ended.has(number)) return null;
     let stream = this.#streams.get(number);
     if (stream === undefined) {
       stream = {

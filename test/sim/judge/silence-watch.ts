@@ -42,7 +42,8 @@ export class SilenceWatch {
     const envelope = id === undefined ? undefined : node.store.envelopes.get(id);
     const signs = id === undefined ? undefined : node.http.localhost.signs.get(id);
     if (envelope === undefined || signs === undefined) return null;
-    if (signs.isUnseen && envelope.keepalive !== 'app') return 'its stream is missing since the restart';
+    if (signs.isUnseen && envelope.keepalive !== 'app' && node.wasRestored(alias, session))
+      return 'its stream is missing since the restart';
     const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
     const boundUs = (envelope.ttlMs * 1.01 + LATE_MS) * US_PER_MS;
     return this.#world.nowUs > sinceUs + boundUs && this.#faultsSeen.isClear([node.part], sinceUs)

@@ -11,6 +11,8 @@ import { type AppSession, LOCAL_MS_MAX } from './app-session.ts';
 const RELEASE_MS_MAX = 5_000;
 const READ_MS_MAX = 5_000;
 const SLACK_MS = 200;
+/** The sidecar knows its own sessions, and only asks who has the lock by now. */
+const REFUSED_WITHIN_MS = { SESSION_EXPIRED: 500 + SLACK_MS };
 /** Longest time between two looks at the lock: a loss must be found out within TTL + 1 s. */
 const LOOK_MS_MAX = 1_500;
 
@@ -19,6 +21,7 @@ export class Holding {
   readonly #grant: AppGrant;
   /** Null: the lock has a session of its own, which only renewing keeps. */
   readonly #session: AppSession | null;
+  #isRenewing = false;
 
   constructor(app: App, grant: AppGrant, session: AppSession | null) {
     this.#app = app;
@@ -62,20 +65,10 @@ export class Holding {
   }
 
   async #look(): Promise<void> {
-    const { fullName, sessionId, token } = this.#grant.options;
+    const { fullName, token } = this.#grant.options;
     const renews = this.#session === null || (!this.#session.isSilent && this.#app.random.chance(0.1));
-    if (renews) {
-      const { outcome } = this.#app.call({
-        what: 'renew',
-        session: sessionId,
-        boundMs: READ_MS_MAX + SLACK_MS,
-        run: (service) => service.renew(fullName, { sessionId, token }),
-        onServed: (served) => served.kind === 'done' && this.#checkDeadline(served.value),
-      });
-      const answer = await outcome;
-      if (answer.kind === 'done' && answer.isStale !== true)
-        this.#grant.told(Number(answer.value.deadlineMonotonicNs) / 1e6);
-    }
+    // Not waited for: it may take as long as the group does, and a loss must be found out meanwhile.
+    if (renews && !this.#isRenewing) this.#app.alongside(() => this.#renew());
     const { outcome } = this.#app.call({
       what: 'held',
       boundMs: LOCAL_MS_MAX,
@@ -88,6 +81,23 @@ export class Holding {
     if (held) this.#grant.told(Number(deadlineMonotonicNs) / 1e6);
     // With a stream it is told; a moment's doubt, as after a sleep of the machine, may pass (rule A2).
     else if (this.#session?.hasStream !== true) this.#grant.foundLost();
+  }
+
+  async #renew(): Promise<void> {
+    const { fullName, sessionId, token } = this.#grant.options;
+    this.#isRenewing = true;
+    const { outcome } = this.#app.call({
+      what: 'renew',
+      session: sessionId,
+      boundMs: READ_MS_MAX + SLACK_MS,
+      refusedWithinMs: REFUSED_WITHIN_MS,
+      run: (service) => service.renew(fullName, { sessionId, token }),
+      onServed: (served) => served.kind === 'done' && this.#checkDeadline(served.value),
+    });
+    const answer = await outcome;
+    this.#isRenewing = false;
+    if (answer.kind === 'done' && answer.isStale !== true)
+      this.#grant.told(Number(answer.value.deadlineMonotonicNs) / 1e6);
   }
 
   #checkDeadline({ deadlineInMs = 0, deadlineMonotonicNs = 0n }: Partial<Deadline>): void {
@@ -117,6 +127,7 @@ export class Holding {
       what: `release of ${fullName}`,
       session: sessionId,
       boundMs: RELEASE_MS_MAX + SLACK_MS,
+      refusedWithinMs: REFUSED_WITHIN_MS,
       run: (service) => service.release(fullName, { sessionId, token }),
     });
     if (hangsUp) void this.#app.life.sleep(this.#app.random.int(10)).then(() => call.hangUp());

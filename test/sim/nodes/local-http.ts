@@ -3,7 +3,7 @@
  * written and travels back; either side may die or leave at any point in between. Each call has a bound, and one that
  * exceeds it is a finding (check 2 of the public cases).
  */
-import { LeaseholdError } from '../../../src/api/errors.ts';
+import { type ErrorCode, LeaseholdError } from '../../../src/api/errors.ts';
 import type { SidecarService } from '../../../src/sidecar/service.ts';
 import type { Life } from '../world/process.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
@@ -24,6 +24,8 @@ export interface CallOptions<T> {
   readonly session?: string;
   /** Longest time from arrival to answer, on the sidecar's clock and without its stops, ms. */
   readonly boundMs: number;
+  /** Refusals with these codes need less time, ms. */
+  readonly refusedWithinMs?: Partial<Record<ErrorCode, number>>;
   /** For acquires: what is waited for, so that waits without a caller can be told. */
   readonly waitsFor?: string;
   readonly run: (service: SidecarService, hangUp: AbortSignal) => Promise<T> | T;
@@ -130,7 +132,7 @@ export class LocalHttp {
 
   /** Calls that have taken too long and are still open. */
   checkBounds(): void {
-    for (const call of this.#open) this.#checkBound(call, 'is still open');
+    for (const call of this.#open) this.#checkBound(call, 'is still open', call.options.boundMs);
   }
 
   #serve<T>(
@@ -154,7 +156,7 @@ export class LocalHttp {
     if (session !== undefined) this.localhost.signsOf(session).openCalls++;
     void this.#outcomeOf(service, options, call).then((outcome) => {
       if (session !== undefined) this.#noteSign(session);
-      this.#checkBound(call, `ended ${outcome.kind}`);
+      this.#checkBound(call, `ended ${outcome.kind}`, boundOf(options, outcome));
       options.onServed?.(outcome);
       this.#world.at(this.#world.nowUs + this.localhost.random.int(WRITING_US_MAX), () => {
         call.isWritten = true;
@@ -179,14 +181,18 @@ export class LocalHttp {
     signs.lastUs = this.#world.nowUs;
   }
 
-  #checkBound({ options, arrivedMonotonicMs, pausedUsAtArrival }: OpenCall, how: string): void {
+  #checkBound(
+    { options, arrivedMonotonicMs, pausedUsAtArrival }: OpenCall,
+    how: string,
+    boundMs: number,
+  ): void {
     const { process } = this.localhost.sidecar;
     const pausedMs = (process.pausedUs - pausedUsAtArrival) / US_PER_MS;
     const tookMs = process.machine.monotonicMs() - arrivedMonotonicMs - pausedMs * process.machine.rate;
-    if (tookMs <= options.boundMs) return;
+    if (tookMs <= boundMs) return;
     this.localhost.findings.add(
       'call-bound',
-      `${options.what} ${how} after ${Math.round(tookMs)} ms; its bound is ${options.boundMs} ms`,
+      `${options.what} ${how} after ${Math.round(tookMs)} ms; its bound is ${boundMs} ms`,
     );
   }
 
@@ -205,6 +211,10 @@ export class LocalHttp {
     trace(`${call}: ${what}${session === undefined ? '' : ` in ${session}`}`);
     void outcome.then((result) => trace(`${call}: ${result.kind} ${textOf(result)}`));
   }
+}
+
+function boundOf<T>({ boundMs, refusedWithinMs = {} }: CallOptions<T>, outcome: Outcome<T>): number {
+  return outcome.kind === 'refused' ? (refusedWithinMs[outcome.error.code] ?? boundMs) : boundMs;
 }
 
 function textOf(outcome: Outcome<unknown>): string {

@@ -57,9 +57,12 @@ export class LocalStreams {
           const signs = this.#localhost.signsOf(sessionId);
           signs.isStreamOpen = true;
           signs.isUnseen = false;
+          this.#called(sessionId);
         } catch (error) {
           this.#localhost.checkError(error, 'events');
-          end(error instanceof LeaseholdError && error.code === 'SESSION_EXPIRED' ? 'expired' : 'refused');
+          const isExpired = error instanceof LeaseholdError && error.code === 'SESSION_EXPIRED';
+          if (!isExpired) this.#called(sessionId);
+          end(isExpired ? 'expired' : 'refused');
         }
       },
       () => end('broken'),
@@ -99,6 +102,11 @@ export class LocalStreams {
       this.#ended(stream);
       stream.subscription.close();
     });
+  }
+
+  /** Opening a stream is a sign of life as any other call is. */
+  #called(sessionId: string): void {
+    this.#localhost.signsOf(sessionId).lastUs = this.#localhost.world.nowUs;
   }
 
   #ended(stream: OpenStream): void {

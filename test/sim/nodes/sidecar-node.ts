@@ -40,14 +40,14 @@ export class WatchedStateStore extends MemoryStateStore {
       this.#kept.set(placeOf(record), record.session);
       this.#owners.set(`${record.alias} ${record.session}`, record.envelope);
     } else if (record.type === 'grant') {
-      this.#grants.set(`${placeOf(record)} ${record.token}`, record);
+      this.#grants.set(`${placeOf(record)} ${record.key}`, record);
     }
   }
 
   override remove(record: Parameters<MemoryStateStore['remove']>[0]): void {
     super.remove(record);
     if (record.type === 'session') this.#kept.delete(placeOf(record));
-    if (record.type === 'grant') this.#grants.delete(`${placeOf(record)} ${record.token}`);
+    if (record.type === 'grant') this.#grants.delete(`${placeOf(record)} ${record.key}`);
   }
 
   override removeEnvelope(id: string): void {
@@ -82,13 +82,17 @@ export class WatchedStateStore extends MemoryStateStore {
   }
 
   grant(alias: string, envelope: string, token: number): GrantRecord | undefined {
-    return this.#grants.get(`${alias} ${envelope} ${token}`);
+    return this.#find(alias, envelope, (grant) => grant.token === token);
   }
 
   grantOfRequest(alias: string, envelope: string, request: string): GrantRecord | undefined {
-    return [...this.#grants.values()].find(
-      (grant) => grant.alias === alias && grant.envelope === envelope && grant.request === request,
-    );
+    return this.#find(alias, envelope, (grant) => grant.request === request);
+  }
+
+  #find(alias: string, envelope: string, fits: (grant: GrantRecord) => boolean): GrantRecord | undefined {
+    for (const grant of this.#grants.values())
+      if (grant.alias === alias && grant.envelope === envelope && fits(grant)) return grant;
+    return undefined;
   }
 }
 
@@ -120,6 +124,8 @@ export class SidecarNode {
   /** Name of this node among the parts that faults hinder. */
   readonly part: string;
   readonly #options: SidecarNodeOptions;
+  /** Group sessions that this life of the sidecar went on with, by alias and number. */
+  readonly #restored = new Set<string>();
   #sidecar: Sidecar | null = null;
 
   constructor(options: SidecarNodeOptions) {
@@ -138,6 +144,11 @@ export class SidecarNode {
 
   get links(): ReadonlyMap<string, Link> {
     return this.#options.links;
+  }
+
+  /** Whether this group session is of an earlier life; one opened in this one was asked for by its application just now. */
+  wasRestored(alias: string, session: SessionId): boolean {
+    return this.#restored.has(`${alias} ${session}`);
   }
 
   /** Rule A1: no deadline told may be later than what the last acknowledged keepalive allows. */
@@ -183,8 +194,10 @@ export class SidecarNode {
       });
     }
     // What is restored counts from now on as if its application had just called.
+    this.#restored.clear();
     for (const record of store.load()) {
       if (record.type === 'envelope') this.http.localhost.signsOf(record.id).isUnseen = true;
+      if (record.type === 'session') this.#restored.add(`${record.alias} ${record.session}`);
     }
     for (const tap of this.#options.taps.values()) tap.restarted();
     sidecar.restore();

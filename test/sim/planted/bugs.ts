@@ -24,14 +24,15 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'keepalives are acknowledged at once',
     rule: 'S1',
-    file: 'src/server/leader.ts',
-    from: 'this.#publisher.keepalive(from, keepalive, now);',
+    file: 'src/server/reception.ts',
+    from: 'this.#publisher.keepalive(from, keepalive, nowMs);',
     to: `{
-        this.#publisher.keepalive(from, keepalive, now);
+        this.#publisher.keepalive(from, keepalive, nowMs);
+        const { state, position } = this.#leader;
         const batch = { commands: [], from: [], ids: [], reads: [] };
         const applied = { events: [], results: [] };
         const keepalives = this.#publisher.takeKeepalives();
-        this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives }, now);
+        this.#publisher.publish(state, { position, batch, applied, keepalives }, nowMs);
       }`,
     faults: ['serverUsurped'],
   },
@@ -157,7 +158,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'grants are not written before they are told',
     rule: 'A4',
     file: 'src/sidecar/namespace-listener.ts',
-    from: "granted: (grant) => store.put({ type: 'grant', ...record(grant) }),",
+    from: "granted: (grant, hold) => store.put({ type: 'grant', ...record(grant, hold) }),",
     to: 'granted: () => undefined,',
   },
   {
@@ -183,8 +184,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'a revoke that only a listing names does not count',
     rule: 'C9',
     file: 'src/sidecar/group-session.ts',
-    from: "for (const { token, revoking } of answer.grants) if (revoking) this.#owner.revoking(token, 'break');",
-    to: '',
+    from: 'if (revoking !== null) this.#owner.revoking(token, revoking);',
+    to: ';',
     faults: ['breakLock', 'linkCut', 'linkStall'],
     change: (plan) => ({
       ...plan,
@@ -239,14 +240,14 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'a waiter overtakes another',
     rule: 'promise 3',
-    file: 'src/core/transitions.ts',
+    file: 'src/core/queue.ts',
     from: 'lock.queue.add(wait);',
     to: 'lock.queue = new Set([wait, ...lock.queue]);',
   },
   {
     name: 'no lock-delay after an unclean end',
     rule: 'C8',
-    file: 'src/core/transitions.ts',
+    file: 'src/core/ends.ts',
     from: 'const delayMs = clean || state.config === null ? 0 : state.config.lockDelayMs;',
     to: 'const delayMs = clean || state.config === null ? 0 : 0 * state.config.lockDelayMs;',
     faults: ['appCrash', 'sidecarCrash'],
@@ -263,8 +264,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'a snapshot forgets the end of a lock-delay',
     rule: 'L3',
     file: 'src/core/snapshot.ts',
-    from: 'const delay = lock.delay === null ? null : [lock.delay.due, lock.delay.sequence];',
-    to: 'const delay = null;',
+    from: 'delay === null ? null : [delay.due, delay.sequence]',
+    to: 'delay === null ? delay : null',
     faults: ['serverCrash', 'appCrash', 'sidecarCrash'],
     change: (plan) => ({
       ...plan,
@@ -287,5 +288,29 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     from: 'Math.min(held?.deadlineMs ?? 0, silentUntilMs)',
     to: 'held?.deadlineMs ?? 0',
     change: (plan) => ({ ...plan, habits: { ...plan.habits, keepaliveShare: 0.7, holdMs: 60_000 } }),
+  },
+  {
+    name: 'a grant under a revoke comes back after a sleep of the machine',
+    rule: 'A2',
+    file: 'src/sidecar/namespace-session.ts',
+    from: 'if (afterSuspend) for (const { token } of this.#grants.revoking()) this.revoked(token);',
+    to: '',
+    faults: ['breakLock', 'machineSleep'],
+    change: (plan) => ({
+      ...plan,
+      isOneProcess: false,
+      names: 1,
+      config: { ...plan.config, lockDelayMs: 0 },
+      habits: { ...plan.habits, holdMs: 60_000, waitMs: [60_000], thinkMs: 100 },
+    }),
+  },
+  {
+    name: 'the end of a session is told when the group has said who has the lock',
+    rule: 'case B07',
+    file: 'src/sidecar/sidecar.ts',
+    from: 'notHeldError(target, name, token, EXPLAIN_MS_MAX)',
+    to: 'notHeldError(target, name, token)',
+    faults: ['logOutage', 'linkCutSilently', 'machineSleep'],
+    change: (plan) => ({ ...plan, habits: { ...plan.habits, oneLock: 0.6, holdMs: 60_000 } }),
   },
 ];

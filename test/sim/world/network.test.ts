@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ClientFrame, ServerFrame } from '../../../src/api/wire.ts';
-import type { ClientHandler } from '../../../src/server/front-end.ts';
+import type { ClientFrame, ClientHandler, ServerFrame } from '../../../src/api/wire.ts';
 import { Machine } from './machine.ts';
 import { Link } from './network.ts';
 import { VirtualProcess } from './process.ts';

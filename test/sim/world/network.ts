@@ -3,8 +3,8 @@
  * their order. What can go wrong: a cut (streams break, each side notices in its own time), and a stall of one direction or
  * both (nothing is lost, it comes late).
  */
-import type { ClientFrame, ServerFrame } from '../../../src/api/wire.ts';
-import type { ClientHandler, ClientStream, FrontEnd } from '../../../src/server/front-end.ts';
+import type { ClientFrame, ClientHandler, ClientStream, ServerFrame } from '../../../src/api/wire.ts';
+import type { FrontEnd } from '../../../src/server/front-end.ts';
 import type { Random } from '../../support/random.ts';
 import type { Life } from './process.ts';
 import { US_PER_MS, type World } from './world.ts';

@@ -35,6 +35,12 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   );
 }
 
+/** Facts below each other, their values in one column. */
+export function listing(facts: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...facts.map(([name]) => name.length));
+  return facts.map(([name, value]) => `${name.padEnd(width)}   ${value}`);
+}
+
 /** Milliseconds since 1970 in ISO form. */
 export function wallTime(wallMs: number): string {
   const date = new Date(wallMs);

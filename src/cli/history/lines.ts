@@ -2,7 +2,7 @@
  * Entries of a log as lines of a table that is printed while the log is read, so its columns have fixed widths.
  */
 import type { Command, Entry, HistoryEntry, LockEvent } from '../../api/entry.ts';
-import { fields, wallTime } from './table.ts';
+import { fields, wallTime } from '../output/table.ts';
 
 const INDEX_WIDTH = 8;
 const EPOCH_WIDTH = 5;
@@ -23,7 +23,11 @@ export function entryLines(entry: Entry): string[] {
 
 /** A line for each event. */
 export function eventLines(entry: HistoryEntry): string[] {
-  return entry.events.map((event) => lineOf(entry, describeEvent(event)));
+  return entry.events.map((event) => eventLine(entry, event));
+}
+
+export function eventLine(entry: HistoryEntry, event: LockEvent): string {
+  return lineOf(entry, describeEvent(event));
 }
 
 export function describeEvent(event: LockEvent): string {

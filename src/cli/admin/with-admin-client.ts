@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { ADMIN_SOCKET } from '../../server/grpc/socket.ts';
 import { AdminClient } from '../admin-client.ts';
-import { UnavailableError } from './outcome.ts';
+import { UnavailableError } from '../errors.ts';
 
 /** Throws UnavailableError when nobody serves the folder. */
 export async function withAdminClient<T>(

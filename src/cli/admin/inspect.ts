@@ -1,0 +1,52 @@
+/**
+ * `leasehold inspect`: the figures of a running `leasehold dev`, through its admin socket.
+ */
+import type { NamespaceStatus } from '../admin-client.ts';
+import type { OutputFormat } from '../options.ts';
+import { print } from '../output/outcome.ts';
+import { table } from '../output/table.ts';
+import { withAdminClient } from './with-admin-client.ts';
+
+export interface InspectFlags {
+  readonly data: string;
+  readonly output: OutputFormat;
+}
+
+const HEAD = [
+  'ALIAS',
+  'LOCKNAMESPACE',
+  'CLASS',
+  'TTL',
+  'SESSIONS',
+  'HELD',
+  'WAITING',
+  'QUEUE',
+  'EPOCH',
+  'INDEX',
+  'LOG',
+];
+
+export async function inspect(alias: string, { data, output }: InspectFlags): Promise<boolean> {
+  const all = await withAdminClient(data, (client) => client.status(alias));
+  const lines = output === 'json' ? [JSON.stringify(all, null, 2)] : table(HEAD, all.map(rowOf));
+  for (const line of lines) await print(line);
+  return true;
+}
+
+function rowOf(status: NamespaceStatus): string[] {
+  const { namespace: alias, config, position } = status;
+  const ofConfig =
+    config === null
+      ? ['(deleted)', '-', '-']
+      : [`${config.namespace}/${config.name}`, config.safetyClass, `${config.ttlMs / 1000} s`];
+  const figures = [
+    status.sessions,
+    status.held,
+    status.waiting,
+    status.longestQueue,
+    position.epoch,
+    position.index,
+    status.logBytes,
+  ];
+  return [alias, ...ofConfig, ...figures.map(String)];
+}

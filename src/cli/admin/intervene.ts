@@ -1,0 +1,63 @@
+/** `leasehold break` and `unquarantine`: an administrator changes what applications cannot. */
+import { Metadata } from '@grpc/grpc-js';
+import { LeaseholdError } from '../../api/errors.ts';
+import type { LockView } from '../../api/wire.ts';
+import { CODE_TRAILER } from '../../server/grpc/status.ts';
+import { caller } from '../caller.ts';
+import { print } from '../output/outcome.ts';
+import { word } from '../output/table.ts';
+import { splitName } from './names.ts';
+import { withAdminClient } from './with-admin-client.ts';
+
+export interface BreakFlags {
+  readonly data: string;
+  readonly token: number;
+  readonly reason: string;
+  readonly now?: true;
+  readonly by?: string;
+}
+
+export interface UnquarantineFlags {
+  readonly data: string;
+  readonly by?: string;
+}
+
+export async function breakLock(fullName: string, flags: BreakFlags): Promise<boolean> {
+  const { data, token, reason, now = false, by = caller() } = flags;
+  const { namespace, name } = splitName(fullName);
+  await withAdminClient(data, async (client) => {
+    const refused = await client
+      .breakLock({ namespace, name, token, now, reason, by })
+      .then(() => null, codeOf);
+    if (refused === null) return;
+    const holders = holdersText(await client.getLock({ namespace, name }));
+    throw new LeaseholdError(refused, `nothing was done: token ${token} is not in force; ${holders}`);
+  });
+  await print(now ? `${fullName} is free` : `${fullName} is being taken away from its holder`);
+  return true;
+}
+
+export async function unquarantine(fullName: string, { data, by = caller() }: UnquarantineFlags) {
+  const { namespace, name } = splitName(fullName);
+  await withAdminClient(data, (client) => client.unquarantine({ namespace, name, by }));
+  await print(`${fullName} is back in service`);
+  return true;
+}
+
+function holdersText({ holders }: LockView): string {
+  if (holders.length === 0) return 'nobody holds the lock';
+  const shown = holders.map(({ owner, purpose, token, heldForMs }) => {
+    const what = purpose === '' ? '' : ` (${word(purpose)})`;
+    return `${word(owner)}${what} holds it for ${Math.round(heldForMs / 1000)} s under token ${token}`;
+  });
+  return shown.join(', ');
+}
+
+/** With which code the call was refused because the holder had changed; rethrows any other error. */
+function codeOf(error: unknown): 'STALE_TOKEN' | 'NOT_HELD' {
+  if (error instanceof Error && 'metadata' in error && error.metadata instanceof Metadata) {
+    const [code] = error.metadata.get(CODE_TRAILER);
+    if (code === 'STALE_TOKEN' || code === 'NOT_HELD') return code;
+  }
+  throw error;
+}

@@ -1,0 +1,101 @@
+/**
+ * `leasehold dev`, from its flags to the end of its process: what is printed, signals.
+ */
+import { formatFindings } from '../../platform/manifests/format.ts';
+import { createSystemRuntime, type LogLevel } from '../../platform/system-runtime.ts';
+import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
+import { type DevServer, ManifestsInvalid, type ReloadReport, startDev } from './dev-server.ts';
+
+export interface DevFlags {
+  readonly filename: readonly string[];
+  readonly port: number;
+  readonly data: string;
+  readonly output: string;
+  readonly logLevel: LogLevel;
+}
+
+export async function runDev(flags: DevFlags): Promise<void> {
+  let server: DevServer | null = null;
+  let isStopping = false;
+  const stop = async (code: number): Promise<void> => {
+    // Asked twice: whatever still waits is safe in the log.
+    if (isStopping) process.exit(EXIT_UNAVAILABLE);
+    isStopping = true;
+    await server?.stop();
+    process.exit(code);
+  };
+  try {
+    server = await startDev({
+      runtime: createSystemRuntime({ logLevel: flags.logLevel }),
+      manifests: flags.filename,
+      dataFolder: flags.data,
+      port: flags.port,
+      onReload: printReload,
+      onFatal: (message) => {
+        console.error(message);
+        process.exit(EXIT_UNAVAILABLE);
+      },
+    });
+  } catch (error) {
+    fail(error);
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop(0));
+  if (flags.output === 'json') console.log(JSON.stringify(describe(server, flags)));
+  else printStart(server, flags);
+}
+
+/** What a script wants to know: `{url, data, namespaces: [{alias, namespace, name}]}`. */
+function describe(server: DevServer, { data }: DevFlags): object {
+  const namespaces = server
+    .namespaces()
+    .map(({ alias, config: { namespace, name } }) => ({ alias, namespace, name }));
+  return { url: server.url, data, namespaces };
+}
+
+function fail(error: unknown): never {
+  if (error instanceof ManifestsInvalid) {
+    console.error(formatFindings(error.errors));
+    console.error(`\n${error.errors.length} problem(s); nothing is served until they are mended.`);
+    process.exit(EXIT_USAGE);
+  }
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exit(EXIT_UNAVAILABLE);
+}
+
+function printStart(server: DevServer, { data }: DevFlags): void {
+  if (server.notices.length > 0) console.log(formatFindings(server.notices));
+  const namespaces = server.namespaces();
+  const first = namespaces[0]?.alias ?? 'locks';
+  console.log(
+    `Leasehold serves the lock API on ${server.url}   (data: ${data}, API: ${server.url}/v1/openapi.json)\n`,
+  );
+  for (const { alias, config, replica } of namespaces) {
+    const { held } = replica.status();
+    const notes = `${config.safetyClass}, ttl ${config.ttlMs / 1000} s, ${held} held`;
+    console.log(`  ${alias}   (LockNamespace ${config.namespace}/${config.name}: ${notes})`);
+  }
+  console.log('\nOne replica each, whatever the manifests say; no SafetyApproval is needed here.');
+  console.log(`
+Try it:
+  curl -s -X POST ${server.url}/v1/locks/${first}%2Fmy-lock/acquire -d '{"client":"me","ttl_s":60}'
+  curl -s ${server.url}/v1/locks/${first}%2Fmy-lock
+  curl -s "${server.url}/v1/locks?prefix=${first}/"
+`);
+}
+
+function printReload(report: ReloadReport): void {
+  if (report.kind === 'refused') {
+    console.error(formatFindings(report.errors));
+    console.error('The manifests changed but are not valid; what was in force stays in force.');
+    return;
+  }
+  if (report.kind === 'failed') {
+    console.error(`The manifests could not be put into force: ${String(report.error)}`);
+    console.error('What was served goes on; save a manifest again to retry.');
+    return;
+  }
+  const { added, changed, removed } = report;
+  console.log(
+    `Manifests reloaded: added [${added.join(', ')}], changed [${changed.join(', ')}], removed [${removed.join(', ')}].`,
+  );
+}

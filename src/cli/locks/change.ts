@@ -1,0 +1,85 @@
+/** `leasehold acquire`, `renew` and `release`: one call of the lock API each. */
+import { formatDuration } from '../../api/duration.ts';
+import { LeaseholdError } from '../../api/errors.ts';
+import { caller } from '../caller.ts';
+import type { Acquired, Renewed } from '../http/answers.ts';
+import { LockApi } from '../http/lock-api.ts';
+import type { OutputFormat } from '../options.ts';
+import { heldText } from '../output/held.ts';
+import { print } from '../output/outcome.ts';
+import { listing } from '../output/table.ts';
+
+interface ApiFlags {
+  readonly url: string;
+  readonly output: OutputFormat;
+}
+
+export interface AcquireFlags extends ApiFlags {
+  /** Milliseconds, as `ttl`. */
+  readonly wait?: number;
+  readonly shared?: true;
+  readonly ttl?: number;
+  readonly owner?: string;
+  readonly purpose?: string;
+}
+
+export interface GrantFlags extends ApiFlags {
+  readonly session: string;
+  readonly token: number;
+}
+
+export async function acquire(name: string, flags: AcquireFlags): Promise<boolean> {
+  const { wait = 0, shared, ttl, owner, purpose } = flags;
+  const body = {
+    client: caller(),
+    wait_ms: wait,
+    ...(shared === true && { mode: 'shared' as const }),
+    ...(ttl !== undefined && { ttl_s: ttl / 1000 }),
+    ...(owner !== undefined && { owner }),
+    ...(purpose !== undefined && { purpose }),
+  };
+  return call(flags, name, (api) => api.acquire(name, body), grantRows);
+}
+
+export async function renew(name: string, flags: GrantFlags): Promise<boolean> {
+  return call(flags, name, (api) => api.renew(name, grantOf(flags)), grantRows);
+}
+
+export async function release(name: string, flags: GrantFlags): Promise<boolean> {
+  return call(
+    flags,
+    name,
+    (api) => api.release(name, grantOf(flags)),
+    ({ already }) => [['released', already === true ? 'before' : 'now']],
+  );
+}
+
+/** As JSON a refusal is an answer too: programs read its `code` and details. */
+async function call<Answer extends object>(
+  { url, output }: ApiFlags,
+  name: string,
+  work: (api: LockApi) => Promise<Answer>,
+  rows: (answer: Answer) => readonly (readonly [string, string])[],
+): Promise<boolean> {
+  const answer = await work(new LockApi(url)).catch(async (error: unknown) => {
+    if (!(error instanceof LeaseholdError)) throw error;
+    if (output === 'json') await print(JSON.stringify(error.toBody()));
+    throw new LeaseholdError(error.code, heldText(error), error.details);
+  });
+  const lines = output === 'json' ? [JSON.stringify(answer)] : listing([['name', name], ...rows(answer)]);
+  for (const line of lines) await print(line);
+  return true;
+}
+
+function grantRows(grant: Acquired | Renewed): readonly (readonly [string, string])[] {
+  return [
+    ['token', String(grant.token)],
+    ['session', grant.session_id],
+    ['ttl', formatDuration(grant.lease_ttl_ms)],
+    ['deadline in', `${(grant.deadline_in_ms / 1000).toFixed(1)} s`],
+  ];
+}
+
+function grantOf({ session, token }: GrantFlags) {
+  return { session_id: session, token };
+}

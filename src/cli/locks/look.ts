@@ -1,0 +1,83 @@
+/** `leasehold ls` and `describe`: what the lock API shows of locks. */
+import { type Holder, holdersOf, type Lock } from '../http/answers.ts';
+import { LockApi } from '../http/lock-api.ts';
+import type { OutputFormat } from '../options.ts';
+import { print } from '../output/outcome.ts';
+import { listing, table, word } from '../output/table.ts';
+
+export interface LookFlags {
+  readonly url: string;
+  readonly output: OutputFormat;
+}
+
+const LS_HEAD = ['NAME', 'STATE', 'HOLDER', 'TOKEN', 'HELD FOR', 'WAITING', 'PURPOSE'];
+const QUEUE_HEAD = ['POSITION', 'OWNER', 'MODE', 'WAITED'];
+
+/** An alias alone means all its locks. */
+export async function ls(prefix: string, { url, output }: LookFlags): Promise<boolean> {
+  const whole = prefix === '' || prefix.includes('/') ? prefix : `${prefix}/`;
+  const locks: Lock[] = [];
+  for await (const lock of new LockApi(url).locks(whole)) locks.push(lock);
+  const lines = output === 'json' ? [JSON.stringify(locks, null, 2)] : table(LS_HEAD, locks.map(lsRow));
+  for (const line of lines) await print(line);
+  return true;
+}
+
+export async function describe(name: string, { url, output }: LookFlags): Promise<boolean> {
+  const lock = await new LockApi(url).lock(name);
+  const lines = output === 'json' ? [JSON.stringify(lock, null, 2)] : describeLines(lock);
+  for (const line of lines) await print(line);
+  return true;
+}
+
+function lsRow(lock: Lock): string[] {
+  const [first, ...others] = holdersOf(lock);
+  const more = others.length === 0 ? '' : ` +${others.length}`;
+  const holder =
+    first === undefined
+      ? ['-', '-', '-']
+      : [`${word(first.owner)}${more}`, String(first.token), seconds(first.held_for_ms)];
+  const purpose = first === undefined || first.purpose === '' ? '' : word(first.purpose);
+  return [word(lock.name), stateOf(lock), ...holder, String(lock.waiters), purpose];
+}
+
+function describeLines(lock: Lock): string[] {
+  const facts: (readonly [string, string])[] = [
+    ['name', word(lock.name)],
+    ['state', stateOf(lock)],
+  ];
+  if (lock.lock_delay_ms > 0) facts.push(['free in', `${seconds(lock.lock_delay_ms)} (lock-delay)`]);
+  for (const holder of holdersOf(lock)) facts.push(...holderFacts(holder));
+  facts.push(['waiting', String(lock.waiters)]);
+  if (lock.queue.length === 0) return listing(facts);
+  const queue = lock.queue.map(({ owner, mode, waited_ms }, i) => [
+    String(i + 1),
+    word(owner),
+    mode,
+    seconds(waited_ms),
+  ]);
+  return [...listing(facts), '', ...table(QUEUE_HEAD, queue)];
+}
+
+function holderFacts(holder: Holder): (readonly [string, string])[] {
+  return [
+    ['holder', word(holder.owner)],
+    ['client', word(holder.client)],
+    ['purpose', holder.purpose === '' ? '-' : word(holder.purpose)],
+    ['token', String(holder.token)],
+    ['mode', holder.mode],
+    ['held for', `${seconds(holder.held_for_ms)}${holder.revoking ? ', being taken away' : ''}`],
+  ];
+}
+
+function stateOf(lock: Lock): string {
+  if (lock.quarantined) return 'quarantined';
+  const holders = holdersOf(lock);
+  if (holders.length > 0) return holders.some(({ revoking }) => revoking) ? 'revoking' : 'held';
+  if (lock.lock_delay_ms > 0) return 'delayed';
+  return lock.waiters > 0 ? 'waited for' : 'free';
+}
+
+function seconds(ms: number): string {
+  return `${Math.round(ms / 1000)} s`;
+}

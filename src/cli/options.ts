@@ -1,0 +1,52 @@
+/** Options and arguments that several commands share, and how their texts are read. */
+import { InvalidArgumentError, Option } from 'commander';
+import { parseDuration } from '../api/duration.ts';
+import { TOKEN_MAX } from '../api/limits.ts';
+import { DATA_FOLDER_DEFAULT, URL_DEFAULT } from './conventions.ts';
+
+export type OutputFormat = 'table' | 'json';
+
+export function outputOption(): Option {
+  return new Option('-o, --output <format>', 'table, or json for programs')
+    .choices(['table', 'json'])
+    .default('table');
+}
+
+/** Where the HTTP API of a sidecar or of `leasehold dev` is. */
+export function urlOption(): Option {
+  return new Option('--url <url>', 'the lock API').env('LEASEHOLD_URL').default(URL_DEFAULT);
+}
+
+/** Where the admin socket of a running `leasehold dev` is. */
+export function dataOption(): Option {
+  return new Option('-d, --data <folder>', 'data folder of the running leasehold dev').default(
+    DATA_FOLDER_DEFAULT,
+  );
+}
+
+/** Parses an option that is an index of the log. */
+export function parseIndex(value: string): number {
+  const index = Number(value);
+  if (Number.isSafeInteger(index) && index >= 1) return index;
+  throw new InvalidArgumentError('an index is a whole number from 1 on');
+}
+
+/** Parses a duration as manifests write it, to milliseconds. */
+export function parseMs(value: string): number {
+  const durationMs = parseDuration(value);
+  if (durationMs !== null) return durationMs;
+  throw new InvalidArgumentError('a duration is whole numbers with units, as 30s, 500ms or 1h30m');
+}
+
+export function parseToken(value: string): number {
+  const token = Number(value);
+  if (Number.isSafeInteger(token) && token >= 1 && token <= TOKEN_MAX) return token;
+  throw new InvalidArgumentError('a token is a whole number; "leasehold describe NAME" shows it');
+}
+
+/** Parses the full name of a lock, `<alias>/<rest>`. */
+export function parseName(value: string): string {
+  const slash = value.indexOf('/');
+  if (slash > 0 && slash < value.length - 1) return value;
+  throw new InvalidArgumentError('a lock is named <alias>/<name>, as payouts/merchant-1');
+}

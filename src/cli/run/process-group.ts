@@ -1,0 +1,30 @@
+/**
+ * Signals to the process group of CMD. The group has the id of CMD's first process, which is not given to another one before the
+ * wrapper has seen that process end and nothing of the group is left; the wrapper then says `done` to the watchdog at once.
+ */
+import { systemTimers } from '../../platform/system-time.ts';
+
+const POLL_MS = 20;
+
+/** False: there is no such group any more. */
+export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(-pid, signal);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function killGroup(pid: number): void {
+  signalGroup(pid, 'SIGKILL');
+}
+
+/** Kills what is left of the group; resolves with whether it is gone within `limitMs`. */
+export async function clearGroup(pid: number, limitMs: number): Promise<boolean> {
+  for (let waitedMs = 0; waitedMs < limitMs; waitedMs += POLL_MS) {
+    if (!signalGroup(pid, 'SIGKILL')) return true;
+    await new Promise<void>((resolve) => systemTimers.after(POLL_MS, resolve));
+  }
+  return false;
+}
