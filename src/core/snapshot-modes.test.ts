@@ -7,7 +7,7 @@ import { LINEAGE, TestGroup, TTL_MS, traceOf } from '../../test/support/core.ts'
 import { checkInvariants } from '../../test/support/core-invariants.ts';
 import type { Acquire } from '../api/entry.ts';
 import { TRANSITIONS_PER_ENTRY_MAX } from '../api/limits.ts';
-import { apply, createState, hasBacklog, SnapshotReader, type State, writeSnapshot } from './index.ts';
+import { apply, createState, hasBacklog, read, SnapshotReader, type State, writeSnapshot } from './index.ts';
 
 const CONFIG = {
   modes: ['exclusive', 'shared', 'semaphore'] as const,
@@ -155,4 +155,16 @@ describe('a snapshot after every entry', () => {
     play(group);
     expectSameFromCopies(group);
   });
+});
+
+it('a hold keeps the acquire it was granted to, also after that key came again for another one', () => {
+  const group = new TestGroup({ config: CONFIG });
+  const session = group.open();
+  group.lock(session, 'x', { ...AGAIN, key: 'k6', purpose: 'the first' });
+  group.lock(session, 'x', { ...AGAIN, key: 'k8' });
+  group.cancel(session, 'k6');
+  group.lock(session, 'x', { ...AGAIN, key: 'k6', purpose: 'another' });
+  const query = { type: 'getLock', name: 'x' } as const;
+  expect(read(copyOf(group.state), query)).toEqual(read(group.state, query));
+  expect(read(group.state, query)).toMatchObject({ lock: { holders: [{ purpose: 'the first' }] } });
 });

@@ -146,8 +146,9 @@ class BodyReader {
       assert(record !== undefined && this.#unclaimed.delete(record), 'a hold names a key that it has not');
       return record;
     });
-    // Its own key may have left it, and may be in use for something else by now.
-    const own = records.find((record) => record.request.key === request.key);
+    // Its own key may have left it, and may have come again since for another acquire.
+    const first = canonicalJson(request);
+    const own = records.find((record) => canonicalJson(record.request) === first);
     const gone: KeyRecord = {
       session,
       request,

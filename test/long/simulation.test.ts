@@ -1,4 +1,5 @@
 /** Hours of simulation: long runs of few seeds for what builds up slowly, short runs of many for what is rare. */
+import { availableParallelism } from 'node:os';
 import { expect, it } from 'vitest';
 import { runUntil, summary, told } from '../sim/seeds.ts';
 
@@ -10,7 +11,13 @@ it.each([
   { hours: 0.05, what: 'short runs' },
   { hours: 2, what: 'long runs' },
 ])('$what keep every promise', async ({ hours }) => {
-  const reports = await runUntil({ first: SEED, hours, forMs: FOR_MS, countMin: 2 });
+  const reports = await runUntil({
+    first: SEED,
+    hours,
+    forMs: FOR_MS,
+    countMin: 2,
+    threads: availableParallelism(),
+  });
   console.log(`seeds ${SEED} to ${SEED + reports.length - 1}: ${summary(reports)}`);
   const found = reports.filter(({ findings }) => findings.length > 0).map((report) => told(report, hours));
   expect(found).toEqual([]);

@@ -1,5 +1,7 @@
 /** Running seeds for people: what was found, how to repeat it, and what led to it. */
+import { availableParallelism } from 'node:os';
 import { type RunReport, simulate } from './simulation.ts';
+import { simulateMany } from './threads.ts';
 
 /** Lines shown before a finding. */
 const LINES_BEFORE = 120;
@@ -36,44 +38,57 @@ export async function showSeed(options: {
   return report.findings.length === 0;
 }
 
-/** False: something was found. */
+/** On all cores. False: something was found. */
 export async function runSeeds(options: {
   readonly first: number;
   readonly count: number;
   readonly hours: number;
 }): Promise<boolean> {
   const { first, count, hours } = options;
-  const startedMs = processorMs();
+  const [startedMs, processorStartedMs] = [performance.now(), processorMs()];
   const reports: RunReport[] = [];
-  for (let seed = first; seed < first + count; seed++) {
-    const report = await simulate({ seed, hours });
-    reports.push(report);
-    if (report.findings.length > 0) console.log(told(report, hours));
-  }
+  await simulateMany({
+    first,
+    hours,
+    threads: availableParallelism(),
+    isWanted: (begun) => begun < count,
+    onReport: (report) => {
+      reports.push(report);
+      if (report.findings.length > 0) console.log(told(report, hours));
+    },
+  });
   const found = reports.filter(({ findings }) => findings.length > 0).length;
   console.log(summary(reports));
-  console.log(
-    `${speed(reports, processorMs() - startedMs)}; ${count - found} of ${count} seeds found nothing`,
-  );
+  const took = {
+    processorMs: processorMs() - processorStartedMs,
+    wallMs: performance.now() - startedMs,
+  };
+  console.log(`${speed(reports, took)}; ${count - found} of ${count} seeds found nothing`);
   return found === 0;
 }
 
-/** Seeds from `first` on, for so long, but at least so many. */
+/** Seeds from `first` on, for so long, but at least so many. The reports are in order of their seeds. */
 export async function runUntil(options: {
   readonly first: number;
   readonly hours: number;
   readonly forMs: number;
   readonly countMin: number;
+  readonly threads: number;
 }): Promise<readonly RunReport[]> {
-  const untilMs = performance.now() + options.forMs;
+  const { first, hours, forMs, countMin, threads } = options;
+  const untilMs = performance.now() + forMs;
   const reports: RunReport[] = [];
-  while (reports.length < options.countMin || performance.now() < untilMs) {
-    reports.push(await simulate({ seed: options.first + reports.length, hours: options.hours }));
-  }
-  return reports;
+  await simulateMany({
+    first,
+    hours,
+    threads,
+    isWanted: (begun) => begun < countMin || performance.now() < untilMs,
+    onReport: (report) => void reports.push(report),
+  });
+  return reports.sort((a, b) => a.seed - b.seed);
 }
 
-/** Processor time so far: what a run costs, however busy the machine is. */
+/** Processor time of all threads so far: what runs cost, however busy the machine is. */
 function processorMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
@@ -83,9 +98,15 @@ function hoursOf(reports: readonly RunReport[]): number {
   return reports.reduce((all, { virtualMs }) => all + virtualMs, 0) / 3_600_000;
 }
 
-function speed(reports: readonly RunReport[], tookMs: number): string {
-  const hours = hoursOf(reports);
-  return `${(tookMs / 1_000).toFixed(1)} s of one core, ${((hours / tookMs) * 60_000).toFixed(1)} virtual hours a minute`;
+function speed(
+  reports: readonly RunReport[],
+  took: { readonly processorMs: number; readonly wallMs: number },
+): string {
+  const perMinute = (ms: number): string => ((hoursOf(reports) / ms) * 60_000).toFixed(1);
+  return (
+    `${(took.processorMs / 1_000).toFixed(1)} s of one core, ${perMinute(took.processorMs)} virtual hours a minute; ` +
+    `${(took.wallMs / 1_000).toFixed(1)} s by the clock, ${perMinute(took.wallMs)} virtual hours a minute`
+  );
 }
 
 export function summary(reports: readonly RunReport[]): string {

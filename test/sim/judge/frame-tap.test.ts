@@ -30,7 +30,12 @@ function tapped(): { readonly tap: FrameTap; readonly findings: Findings; readon
     findings,
     renewalProblem: () => null,
   });
-  const process = new VirtualProcess(world, { name: 'server', machine, hasJitter: false, onError: () => {} });
+  const process = new VirtualProcess(world, {
+    name: 'server',
+    machine,
+    hasJitter: false,
+    onError: () => undefined,
+  });
   return { tap, findings, server: process.start() };
 }
 

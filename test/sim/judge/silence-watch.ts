@@ -56,10 +56,13 @@ export class SilenceWatch {
     const session = node.store.groupSession(group.alias, id);
     const state = session === undefined ? undefined : group.judge.state.sessions.get(session);
     if (state === undefined || state.holds.size + state.waits.size === 0) return false;
+    // A hold on a quarantined name is left aside until the name is given free again (rule C13), even if its session ends.
+    const holds = [...state.holds.values()].filter(({ lock }) => state.ending === null || !lock.quarantined);
+    if (holds.length + state.waits.size === 0) return true;
     const parts = [node.part, node.linkPart(group.alias), group.part];
     if (!this.#faultsSeen.isClear(parts, sinceUs)) return true;
     const silentMs = Math.round((this.#world.nowUs - sinceUs) / US_PER_MS);
-    const message = `${group.alias}: the application of session ${session} was silent for ${silentMs} ms; it still has ${state.holds.size} locks and ${state.waits.size} waits`;
+    const message = `${group.alias}: the application of session ${session} was silent for ${silentMs} ms; it still has ${holds.length} locks and ${state.waits.size} waits`;
     this.#findings.add('rule A3', message);
     return true;
   }
