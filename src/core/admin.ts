@@ -23,12 +23,13 @@ import {
 import { actingSession, DONE, invalid, notHeld } from './answers.ts';
 import { assert } from './assert.ts';
 import { joinToEnd, joinToServe, joinToStrip, lookAgain } from './backlog.ts';
+import { canonicalJson } from './codec/commands.ts';
 import { holdsOf, holdWithToken } from './crowd.ts';
 import { endHold } from './ends.ts';
 import { revoke } from './holds.ts';
-import { isAlive, isForeign, permitsOf } from './policy.ts';
+import { isAlive, isForeign } from './policy.ts';
 import { dequeue, dropIfIdle, lockOf, refuse } from './queue.ts';
-import type { Lock, Session, State } from './state.ts';
+import type { Session, State } from './state.ts';
 
 /** Rule C11: versions only grow; existing grants keep mode and TTL. What must give way does so through the backlog. */
 export function configure(state: State, command: Configure, events: LockEvent[]): CommandResult {
@@ -40,36 +41,28 @@ export function configure(state: State, command: Configure, events: LockEvent[])
   state.config = command.config;
   events.push({ type: 'configured', version: command.version });
   for (const session of state.sessions.values()) if (isForeign(state, session)) joinToStrip(state, session);
-  for (const name of changedSemaphores(state, before)) joinToServe(state, name);
+  for (const name of namesToServe(state, before)) joinToServe(state, name);
   return DONE;
 }
 
-/** Names in use as semaphores whose permits are not what they were; in order of UTF-16 units. */
-function changedSemaphores(state: State, before: NamespaceConfig | null): string[] {
-  const { config } = state;
-  // The common case of a change: nothing about semaphores. It must not cost a look at a million locks.
-  if (hasSameSemaphores(before, config)) return [];
+/**
+ * Names at whose queue something else may be possible now: permits were added or cut, or the head is not allowed any more and
+ * would keep those behind it. In order of UTF-16 units.
+ */
+function namesToServe(state: State, before: NamespaceConfig | null): string[] {
+  // The common case of a change: nothing about modes. It must not cost a look at a million locks.
+  if (hasSameModes(before, state.config)) return [];
   const names: string[] = [];
-  for (const lock of state.locks.values()) {
-    const { name } = lock;
-    if (isSemaphore(lock) && (permitsOf(before, name) ?? 0) !== (permitsOf(config, name) ?? 0))
-      names.push(name);
+  for (const { name, hold, queue } of state.locks.values()) {
+    if (queue !== null || hold?.record.request.mode === 'semaphore') names.push(name);
   }
   return names.sort();
 }
 
-function hasSameSemaphores(a: NamespaceConfig | null, b: NamespaceConfig | null): boolean {
-  const [first, second] = [a?.semaphores ?? [], b?.semaphores ?? []];
-  return (
-    first.length === second.length &&
-    first.every(({ pattern, permits }, i) => pattern === second[i]?.pattern && permits === second[i]?.permits)
-  );
-}
-
-function isSemaphore({ hold, queue }: Lock): boolean {
-  if (hold?.record.request.mode === 'semaphore') return true;
-  for (const { record } of queue ?? []) if (record.request.mode === 'semaphore') return true;
-  return false;
+function hasSameModes(a: NamespaceConfig | null, b: NamespaceConfig | null): boolean {
+  const modesOf = (config: NamespaceConfig | null): string =>
+    canonicalJson([config?.modes ?? [], config?.semaphores ?? []]);
+  return modesOf(a) === modesOf(b);
 }
 
 /**

@@ -1,6 +1,6 @@
 /** How long a session may be believed in: rules A1 and A2 on the clock alone. */
 import { describe, expect, test } from 'vitest';
-import { LeaseClock, marginMs, momentOf } from './lease-clock.ts';
+import { LeaseClock, marginMs, momentOf, suspendMs } from './lease-clock.ts';
 
 const TTL_MS = 15_000;
 
@@ -71,6 +71,24 @@ describe('rule A1: the deadline', () => {
 });
 
 describe('rule A2: a suspend', () => {
+  test('that goes unnoticed fits into the margin, at every TTL, with clock rates within 1 % beside it', () => {
+    for (let ttlMs = 5_000; ttlMs <= 60_000; ttlMs += 1_000) {
+      expect(suspendMs(ttlMs) + ttlMs / 100).toBeLessThan(marginMs(ttlMs));
+    }
+    expect(suspendMs(15_000)).toBe(2_000);
+    expect(suspendMs(60_000)).toBe(2_000);
+  });
+
+  test('of a second is noticed where the TTL is 5 s: the margin is no longer than that', () => {
+    const clock = new HandClock();
+    const lease = new LeaseClock(clock, 5_000);
+    lease.acknowledge(momentOf(clock));
+    clock.pass(1_000);
+    clock.wall += 1_000;
+    expect(lease.isSuspected).toBe(true);
+    expect(lease.isPassed).toBe(false);
+  });
+
   test('is suspected when wall time ran ahead by more than two seconds, until the next acknowledgement', () => {
     const clock = new HandClock();
     const lease = new LeaseClock(clock, TTL_MS);

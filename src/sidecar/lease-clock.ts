@@ -4,13 +4,20 @@
  */
 import type { Clock } from '../platform/runtime.ts';
 
-/** Wall time that runs ahead of monotonic time by more than this since the last acknowledgement: the machine slept. */
-const SUSPEND_MS = 2_000;
+const SUSPEND_MS_MAX = 2_000;
 const MARGIN_MS_MIN = 500;
 
 /** What is kept in hand for clocks that run at slightly different rates: max(500 ms, TTL/5). */
 export function marginMs(ttlMs: number): number {
   return Math.max(MARGIN_MS_MIN, ttlMs / 5);
+}
+
+/**
+ * Wall time that runs ahead of monotonic time by more than this since the last acknowledgement: the machine slept. A sleep that
+ * goes unnoticed must fit into the margin, with room for clock rates (docs/adr/0013).
+ */
+export function suspendMs(ttlMs: number): number {
+  return Math.min(SUSPEND_MS_MAX, (marginMs(ttlMs) * 2) / 3);
 }
 
 /** A moment on both clocks. */
@@ -65,7 +72,7 @@ export class LeaseClock {
   /** Rule A2: the wall clock may take "held" away, never give it. */
   get isSuspected(): boolean {
     const { monotonicMs, wallMs } = this.#since;
-    return this.#clock.wallMs() - wallMs > this.#clock.monotonicMs() - monotonicMs + SUSPEND_MS;
+    return this.#clock.wallMs() - wallMs > this.#clock.monotonicMs() - monotonicMs + suspendMs(this.#ttlMs);
   }
 
   /** Time without acknowledgement so far, ms. */

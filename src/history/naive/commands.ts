@@ -35,10 +35,8 @@ import {
   holdsOfSession,
   isConsumer,
   isQuarantined,
-  keyOf,
   type NaiveSession,
   type NaiveState,
-  permitsOf,
 } from './state.ts';
 
 const SECRET_HASH = /^[0-9a-f]{64}$/;
@@ -167,21 +165,21 @@ function configure(state: NaiveState, command: Configure): CommandResult {
     if (config !== null && isConsumer(config, session.identity)) continue;
     addDuty(state, { kind: 'strip', session: session.id });
   }
-  for (const name of semaphoreNames(state)) {
-    if ((permitsOf(before, name) ?? 0) !== (permitsOf(config, name) ?? 0)) {
-      addDuty(state, { kind: 'serve', name });
-    }
-  }
+  const isSame =
+    sameList(before?.modes ?? [], config?.modes ?? []) &&
+    sameList(before?.semaphores ?? [], config?.semaphores ?? []);
+  if (!isSame) for (const name of namesToLookAt(state)) addDuty(state, { kind: 'serve', name });
   return DONE;
 }
 
-/** Names with a semaphore hold or a waiting semaphore request, in order of UTF-16 units. */
-function semaphoreNames(state: NaiveState): string[] {
+function sameList(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** Names with a semaphore hold or with waiters, in order of UTF-16 units. */
+function namesToLookAt(state: NaiveState): string[] {
   const held = state.holds.filter(({ mode }) => mode === 'semaphore');
-  const waiting = state.waits.filter(
-    ({ session, key }) => keyOf(state, session, key).body.mode === 'semaphore',
-  );
-  return [...new Set([...held, ...waiting].map(({ name }) => name))].sort();
+  return [...new Set([...held, ...state.waits].map(({ name }) => name))].sort();
 }
 
 function breakGrant(state: NaiveState, command: Break): CommandResult {
