@@ -44,6 +44,31 @@ export function parseToken(value: string): number {
   throw new InvalidArgumentError('a token is a whole number; "leasehold describe NAME" shows it');
 }
 
+/** Parses how many permits of a semaphore are wanted. */
+function parsePermits(value: string): number {
+  const permits = Number(value);
+  if (Number.isSafeInteger(permits) && permits >= 1) return permits;
+  throw new InvalidArgumentError('a number of permits is a whole number from 1 on');
+}
+
+/** What `--shared` and `--permits` mean in a request; neither: exclusive. */
+export interface ModeFlags {
+  readonly shared?: true;
+  readonly permits?: number;
+}
+
+export function modeOf({ shared, permits }: ModeFlags) {
+  if (permits !== undefined) return { mode: 'semaphore', permits } as const;
+  return shared === true ? ({ mode: 'shared' } as const) : {};
+}
+
+export function modeOptions(): readonly Option[] {
+  return [
+    new Option('--shared', 'hold it together with other readers').conflicts('permits'),
+    new Option('--permits <number>', 'so many permits of a semaphore').argParser(parsePermits),
+  ];
+}
+
 /** Parses the full name of a lock, `<alias>/<rest>`. */
 export function parseName(value: string): string {
   const slash = value.indexOf('/');

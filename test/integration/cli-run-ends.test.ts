@@ -1,9 +1,19 @@
 /** How a `leasehold run` ends: the lock is taken away, CMD ends, signals come, or there is nothing to run for. Real processes. */
+import { join } from 'node:path';
 import { describe, expect, type TestContext, test, vi } from 'vitest';
 import { leasehold } from '../support/cli.ts';
 import { eventually } from '../support/dev/lock-api.ts';
 import { shareDev } from '../support/dev/shared-dev.ts';
-import { begun, isAlive, linesOf, RunProcess, STUBBORN, tokensInTurn, WORK } from './cli-run/run-process.ts';
+import {
+  begun,
+  isAlive,
+  linesOf,
+  nextBegun,
+  RunProcess,
+  STUBBORN,
+  tokensInTurn,
+  WORK,
+} from './cli-run/run-process.ts';
 import { Scene } from './cli-run/scene.ts';
 
 const TTL_MS = 5_000;
@@ -33,7 +43,7 @@ describe.concurrent('losses', () => {
     await scene.break();
     expect(await run.exited).toBe(EXIT_LOST);
     expect(run.stderr).toContain('the lock is being taken away (break)');
-    await begun(scene.file, 2);
+    await nextBegun(scene.file);
     next.kill('SIGTERM');
     await next.exited;
     expect(tokensInTurn(scene.file)).toHaveLength(2);
@@ -61,7 +71,7 @@ describe.concurrent('losses', () => {
     await scene.waiting();
     gateway.cut();
     expect(await first.exited).toBe(EXIT_LOST);
-    await begun(scene.file, 2, FREE_MS_MAX);
+    await nextBegun(scene.file, FREE_MS_MAX);
     second.kill('SIGTERM');
     await second.exited;
     expect(tokensInTurn(scene.file)).toHaveLength(2);
@@ -150,7 +160,7 @@ describe.concurrent('its own exit codes', () => {
     const scene = sceneOf(context, 'narrow');
     const session = await scene.api.open();
     await scene.api.lock(scene.name, { client: 'first', ttl_s: 30 });
-    void scene.api.acquire(scene.name, { session_id: session, wait_ms: 20_000 });
+    scene.api.acquire(scene.name, { session_id: session, wait_ms: 60_000 }).catch(() => undefined);
     await scene.waiting();
     const wrong = [['--wait', 'soon'], ['--ttl', '1h'], ['--nonsense']];
     const codes = await Promise.all([
@@ -163,4 +173,35 @@ describe.concurrent('its own exit codes', () => {
     expect((await leasehold(['run', 'no-slash', '--', 'true'])).code).toBe(125);
     expect(linesOf(scene.file)).toEqual([]);
   });
+});
+
+test('--shared and --permits: CMDs that may run together do', async () => {
+  const text = shared.workspace.textOf({ name: 'modes', lease: CALM });
+  const modes =
+    'spec:\n  modes: [Exclusive, Shared, Semaphore]\n  semaphores: [{pattern: pool, permits: 3}]\n';
+  shared.workspace.writeText('modes.yaml', text.replace('spec:\n', modes));
+  await shared.process.until(() => shared.process.stdout.includes('added [modes]'), 20_000);
+  const { url } = shared.process;
+  const both = async (name: string, args: readonly string[]): Promise<void> => {
+    const file = join(shared.workspace.root, name);
+    // Each ends only when it has seen the other one.
+    const script = 'echo "begin $LEASEHOLD_TOKEN" >>"$0"; until [ "$(wc -l <"$0")" = 2 ]; do sleep 0.1; done';
+    const runs = [1, 2].map(() => new RunProcess({ url, name: `modes/${name}`, args, script, file }));
+    expect(await Promise.all(runs.map(({ exited }) => exited))).toEqual([0, 0]);
+  };
+  await Promise.all([both('table', ['--shared']), both('pool', ['--permits', '1'])]);
+  const wrong = await leasehold([
+    'run',
+    'modes/pool',
+    '--shared',
+    '--permits',
+    '1',
+    '--url',
+    url,
+    '--',
+    'true',
+  ]);
+  expect(wrong.code).toBe(125);
+  const tooMany = await leasehold(['run', 'modes/pool', '--permits', '4', '--url', url, '--', 'true']);
+  expect(tooMany.code).toBe(125);
 });

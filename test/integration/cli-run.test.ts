@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, type TestContext, test, vi } from 'vitest';
 import { eventually } from '../support/dev/lock-api.ts';
 import { shareDev } from '../support/dev/shared-dev.ts';
-import { begun, isAlive, linesOf, STUBBORN, tokensInTurn, WORK } from './cli-run/run-process.ts';
+import { begun, isAlive, linesOf, nextBegun, STUBBORN, tokensInTurn, WORK } from './cli-run/run-process.ts';
 import { Scene, stopWhile } from './cli-run/scene.ts';
 
 const TTL_MS = 5_000;
@@ -88,7 +88,7 @@ describe.concurrent('the wrapper is stopped past its lease, and goes on', () => 
     await begun(scene.file, 1);
     const second = scene.run();
     await scene.waiting();
-    await stopWhile(first, () => begun(scene.file, 2));
+    await stopWhile(first, () => nextBegun(scene.file));
     expect(await first.exited).toBe(EXIT_LOST);
     second.kill('SIGTERM');
     expect(await second.exited).toBe(143);
@@ -103,7 +103,7 @@ describe.concurrent('the wrapper is stopped past its lease, and goes on', () => 
     await scene.waiting();
     await scene.break();
     await eventually(() => first.stderr.includes('ending CMD'));
-    await stopWhile(first, () => begun(scene.file, 2));
+    await stopWhile(first, () => nextBegun(scene.file));
     expect(await first.exited).toBe(EXIT_LOST);
     second.kill('SIGTERM');
     expect(await second.exited).toBe(143);
@@ -118,7 +118,7 @@ describe.concurrent('the wrapper is stopped past its lease, and goes on', () => 
     await scene.waiting();
     await stopWhile(first, async () => {
       await scene.break();
-      await begun(scene.file, 2);
+      await nextBegun(scene.file);
     });
     expect(await first.exited).toBe(EXIT_LOST);
     second.kill('SIGTERM');
@@ -175,7 +175,7 @@ describe.concurrent('kill -9', () => {
     await scene.waiting();
     first.kill('SIGKILL');
     await eventually(() => !isAlive(cmd) && !isAlive(watchdog), 1_000);
-    await begun(scene.file, 2, FREE_MS_MAX);
+    await nextBegun(scene.file, FREE_MS_MAX);
     second.kill('SIGTERM');
     await second.exited;
     expect(tokensInTurn(scene.file)).toHaveLength(2);

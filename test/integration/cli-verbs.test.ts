@@ -36,7 +36,8 @@ async function quarantine(name: string): Promise<void> {
 }
 
 function waitFor(api: LockApi, name: string, session: string): void {
-  void api.acquire(name, { session_id: session, wait_ms: 60_000 });
+  // The connection ends with the test.
+  api.acquire(name, { session_id: session, wait_ms: 60_000 }).catch(() => undefined);
 }
 
 test('acquire, renew, release: one grant by hand', async () => {
@@ -108,7 +109,7 @@ test('ls and describe: who holds what for what, and who waits, in their order', 
 
 test('what is not there, or not meant, is said', async () => {
   const [nowhere, wrongName, nobody, noGrant] = await Promise.all([
-    cli('ls', 'nowhere'),
+    cli('describe', 'nowhere/a'),
     cli('describe', 'no-slash'),
     leasehold(['ls', '--url', 'http://127.0.0.1:1']),
     cli('release', 'jobs/a'),
@@ -183,7 +184,7 @@ describe('an administrator', () => {
     }, 40_000);
     expect(printed).toMatch(/granted name=tail-a .* token=\d+ /);
     expect(printed).not.toContain('untold');
-    expect(printed).not.toContain('session');
+    expect(printed).not.toMatch(/session(Opened|End)/);
     const other = spawn(process.execPath, [
       'src/cli/main.ts',
       'tail',

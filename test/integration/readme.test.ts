@@ -78,7 +78,8 @@ describe('the README in a fresh clone', () => {
   it('shows these commands and no others', () => {
     const commands = shownCommands();
     expect(commands.slice(0, 3)).toEqual(['npm start', 'npm test', 'npm run demo']);
-    expect(commands.slice(3).every((command) => command.startsWith('curl -s '))).toBe(true);
+    const isKnown = (command: string): boolean => /^(curl -s|npm run -s leasehold --) /.test(command);
+    expect(commands.slice(3).every(isKnown)).toBe(true);
     expect(commands.length).toBeGreaterThan(5);
   });
 
@@ -91,6 +92,20 @@ describe('the README in a fresh clone', () => {
     expect(answers[2]).toMatchObject({ locks: [{ name: 'payouts/merchant-1' }] });
     expect(answers[3]).toMatchObject({ ttl_s: 15, keepalive_every_s: 3 });
   });
+
+  it(
+    'its leasehold commands show what the curl commands did',
+    () => {
+      const printed = shownCommands()
+        .filter((command) => command.startsWith('npm run -s leasehold '))
+        .map(shell);
+      expect(printed[0]).toMatch(/^jobs\/report under token \d+\n$/);
+      expect(printed[1]).toMatch(/^payouts\/merchant-1 +held +me +\d+ /m);
+      expect(printed[2]).toMatch(/^holder +me$/m);
+      expect(printed).toHaveLength(3);
+    },
+    SET_UP_MS,
+  );
 
   it(
     'npm test sets itself up and counts',

@@ -31,6 +31,7 @@ export interface Holder {
   readonly purpose: string;
   readonly token: number;
   readonly mode: string;
+  readonly permits: number;
   readonly held_for_ms: number;
   readonly revoking: boolean;
 }
@@ -39,14 +40,14 @@ export interface Waiter {
   readonly client: string;
   readonly owner: string;
   readonly mode: string;
+  readonly permits: number;
   readonly waited_ms: number;
 }
 
 export interface Lock {
   readonly name: string;
-  readonly holder: Holder | null;
-  /** All of them, where the service tells more than the first. */
-  readonly holders?: readonly Holder[];
+  /** By rising token. */
+  readonly holders: readonly Holder[];
   readonly waiters: number;
   readonly queue: readonly Waiter[];
   readonly lock_delay_ms: number;
@@ -71,8 +72,3 @@ export type EventLine =
     }
   | { readonly event: 'lost'; readonly name: string; readonly token: number; readonly reason: string }
   | { readonly event: 'session_lost'; readonly reason: string };
-
-export function holdersOf(lock: Lock): readonly Holder[] {
-  if (lock.holders !== undefined) return lock.holders;
-  return lock.holder === null ? [] : [lock.holder];
-}

@@ -25,7 +25,9 @@ export interface AcquireBody {
   readonly client?: string;
   readonly ttl_s?: number;
   readonly owner?: string;
-  readonly mode?: 'shared';
+  /** Left out: exclusive. */
+  readonly mode?: 'shared' | 'semaphore';
+  readonly permits?: number;
   readonly wait_ms: number;
   readonly purpose?: string;
   readonly request?: string;

@@ -4,7 +4,7 @@ import { LeaseholdError } from '../../api/errors.ts';
 import { caller } from '../caller.ts';
 import type { Acquired, Renewed } from '../http/answers.ts';
 import { LockApi } from '../http/lock-api.ts';
-import type { OutputFormat } from '../options.ts';
+import { type ModeFlags, modeOf, type OutputFormat } from '../options.ts';
 import { heldText } from '../output/held.ts';
 import { print } from '../output/outcome.ts';
 import { listing } from '../output/table.ts';
@@ -14,10 +14,9 @@ interface ApiFlags {
   readonly output: OutputFormat;
 }
 
-export interface AcquireFlags extends ApiFlags {
+export interface AcquireFlags extends ApiFlags, ModeFlags {
   /** Milliseconds, as `ttl`. */
   readonly wait?: number;
-  readonly shared?: true;
   readonly ttl?: number;
   readonly owner?: string;
   readonly purpose?: string;
@@ -29,11 +28,11 @@ export interface GrantFlags extends ApiFlags {
 }
 
 export async function acquire(name: string, flags: AcquireFlags): Promise<boolean> {
-  const { wait = 0, shared, ttl, owner, purpose } = flags;
+  const { wait = 0, ttl, owner, purpose } = flags;
   const body = {
     client: caller(),
     wait_ms: wait,
-    ...(shared === true && { mode: 'shared' as const }),
+    ...modeOf(flags),
     ...(ttl !== undefined && { ttl_s: ttl / 1000 }),
     ...(owner !== undefined && { owner }),
     ...(purpose !== undefined && { purpose }),

@@ -1,6 +1,6 @@
 /** The sub-commands that talk to the lock API: acquire, renew, release, ls, describe. Flags and help. */
 import { Command, Option } from 'commander';
-import { outputOption, parseMs, parseName, parseToken, urlOption } from '../options.ts';
+import { modeOptions, outputOption, parseMs, parseName, parseToken, urlOption } from '../options.ts';
 import { conclude } from '../output/outcome.ts';
 import type { AcquireFlags, GrantFlags } from './change.ts';
 import type { LookFlags } from './look.ts';
@@ -10,11 +10,10 @@ export function lockCommands(): Command[] {
 }
 
 function acquireCommand(): Command {
-  return new Command('acquire')
+  const command = new Command('acquire')
     .description('Take a lock and print its token; nobody renews it.')
     .argument('<name>', 'lock, as payouts/nightly', parseName)
     .option('-w, --wait <duration>', 'wait so long for the lock; default: not at all', parseMs)
-    .option('--shared', 'hold it together with other readers')
     .option('--ttl <duration>', 'how long it is held unless it is renewed; default: of the service', parseMs)
     .option('--owner <text>', 'who holds it, for others to see; default: user@host')
     .option('--purpose <text>', 'what for, for others to see')
@@ -25,6 +24,8 @@ function acquireCommand(): Command {
       const { acquire } = await import('./change.ts');
       await conclude(() => acquire(name, flags));
     });
+  for (const option of modeOptions()) command.addOption(option);
+  return command;
 }
 
 function renewCommand(): Command {
@@ -134,7 +135,7 @@ Examples:
   leasehold ls payouts
   leasehold ls payouts/merchant- -o json
 
-Exit codes: 0 listed, 123 no lock API, or it cannot serve, 125 no such namespace or wrong usage.
+Exit codes: 0 listed (also if there are none), 123 no lock API, or it cannot serve, 125 wrong usage.
 `;
 
 const DESCRIBE_HELP = `

@@ -1,5 +1,5 @@
 /** `leasehold ls` and `describe`: what the lock API shows of locks. */
-import { type Holder, holdersOf, type Lock } from '../http/answers.ts';
+import type { Holder, Lock } from '../http/answers.ts';
 import { LockApi } from '../http/lock-api.ts';
 import type { OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
@@ -31,7 +31,7 @@ export async function describe(name: string, { url, output }: LookFlags): Promis
 }
 
 function lsRow(lock: Lock): string[] {
-  const [first, ...others] = holdersOf(lock);
+  const [first, ...others] = lock.holders;
   const more = others.length === 0 ? '' : ` +${others.length}`;
   const holder =
     first === undefined
@@ -47,14 +47,14 @@ function describeLines(lock: Lock): string[] {
     ['state', stateOf(lock)],
   ];
   if (lock.lock_delay_ms > 0) facts.push(['free in', `${seconds(lock.lock_delay_ms)} (lock-delay)`]);
-  for (const holder of holdersOf(lock)) facts.push(...holderFacts(holder));
+  for (const holder of lock.holders) facts.push(...holderFacts(holder));
   facts.push(['waiting', String(lock.waiters)]);
   if (lock.queue.length === 0) return listing(facts);
-  const queue = lock.queue.map(({ owner, mode, waited_ms }, i) => [
+  const queue = lock.queue.map((waiter, i) => [
     String(i + 1),
-    word(owner),
-    mode,
-    seconds(waited_ms),
+    word(waiter.owner),
+    modeText(waiter),
+    seconds(waiter.waited_ms),
   ]);
   return [...listing(facts), '', ...table(QUEUE_HEAD, queue)];
 }
@@ -65,17 +65,21 @@ function holderFacts(holder: Holder): (readonly [string, string])[] {
     ['client', word(holder.client)],
     ['purpose', holder.purpose === '' ? '-' : word(holder.purpose)],
     ['token', String(holder.token)],
-    ['mode', holder.mode],
+    ['mode', modeText(holder)],
     ['held for', `${seconds(holder.held_for_ms)}${holder.revoking ? ', being taken away' : ''}`],
   ];
 }
 
 function stateOf(lock: Lock): string {
   if (lock.quarantined) return 'quarantined';
-  const holders = holdersOf(lock);
+  const { holders } = lock;
   if (holders.length > 0) return holders.some(({ revoking }) => revoking) ? 'revoking' : 'held';
   if (lock.lock_delay_ms > 0) return 'delayed';
   return lock.waiters > 0 ? 'waited for' : 'free';
+}
+
+function modeText({ mode, permits }: { readonly mode: string; readonly permits: number }): string {
+  return mode === 'semaphore' ? `${mode} (${permits})` : mode;
 }
 
 function seconds(ms: number): string {

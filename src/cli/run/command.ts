@@ -1,10 +1,10 @@
 /** The `run` sub-command: flags and help. */
 import { Command } from 'commander';
-import { parseMs, parseName, urlOption } from '../options.ts';
+import { modeOptions, parseMs, parseName, urlOption } from '../options.ts';
 import type { RunFlags } from './run.ts';
 
 export function runCommand(): Command {
-  return new Command('run')
+  const command = new Command('run')
     .description('Run a command while holding a lock; end it before the lock can be lost.')
     .argument('<name>', 'lock, as payouts/nightly', parseName)
     .argument('<cmd...>', 'the command and its arguments, after --')
@@ -15,17 +15,18 @@ export function runCommand(): Command {
     )
     .option('--no-wait', 'do not wait at all')
     .option('--skip-if-held', 'exit with 0 when somebody else holds it; does not wait unless --wait says so')
-    .option('--shared', 'hold it together with other readers')
     .option('--ttl <duration>', 'how long the lock outlives this process; default: of the service', parseMs)
     .option('--owner <text>', 'who holds it, for others to see; default: user@host')
     .option('--purpose <text>', 'what for, for others to see; default: the name of the program')
     .option('-q, --quiet', 'say nothing on standard error')
     .addOption(urlOption())
     .addHelpText('after', HELP)
-    .action(async (name: string, command: readonly string[], flags: RunFlags) => {
+    .action(async (name: string, cmd: readonly string[], flags: RunFlags) => {
       const { run } = await import('./run.ts');
-      await run(name, command, flags);
+      await run(name, cmd, flags);
     });
+  for (const option of modeOptions()) command.addOption(option);
+  return command;
 }
 
 const HELP = `

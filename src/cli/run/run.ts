@@ -7,18 +7,18 @@ import { caller } from '../caller.ts';
 import { EXIT_USAGE } from '../conventions.ts';
 import { UsageError } from '../errors.ts';
 import { LockApi } from '../http/lock-api.ts';
+import { type ModeFlags, modeOf } from '../options.ts';
 import { Runner } from './runner.ts';
 import type { WaitPolicy } from './states.ts';
 
 /** What is passed on to CMD, and ends a wait. SIGKILL and SIGSTOP cannot be: for them there is the watchdog. */
 const PASSED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
 
-export interface RunFlags {
+export interface RunFlags extends ModeFlags {
   readonly url: string;
   /** Milliseconds; false: `--no-wait`. */
   readonly wait?: number | false;
   readonly skipIfHeld?: true;
-  readonly shared?: true;
   readonly ttl?: number;
   readonly owner?: string;
   readonly purpose?: string;
@@ -37,14 +37,14 @@ export async function run(name: string, command: readonly string[], flags: RunFl
 }
 
 function runToEnd(name: string, command: readonly string[], flags: RunFlags): Promise<number> {
-  const { url, skipIfHeld = false, shared = false, ttl, owner, purpose, quiet = false } = flags;
+  const { url, skipIfHeld = false, ttl, owner, purpose, quiet = false } = flags;
   const runner = new Runner({
     api: new LockApi(url),
     plan: { name, wait: waitPolicy(flags), isSkippedIfHeld: skipIfHeld },
     command,
     client: caller(),
     purpose: purpose ?? purposeOf(command),
-    isShared: shared,
+    mode: modeOf(flags),
     say: (text) => {
       if (!quiet) console.error(`leasehold: ${text}`);
     },

@@ -8,7 +8,7 @@ import { systemTimers } from '../../platform/system-time.ts';
 import { EXIT_SIGNAL } from '../conventions.ts';
 import { UnavailableError } from '../errors.ts';
 import type { EventLine } from '../http/answers.ts';
-import type { LockApi } from '../http/lock-api.ts';
+import type { AcquireBody, LockApi } from '../http/lock-api.ts';
 import { heldText } from '../output/held.ts';
 import { GuardedChild } from './guarded-child.ts';
 import { dueMs, isHolding } from './lease.ts';
@@ -34,7 +34,7 @@ export interface RunOptions {
   readonly owner?: string;
   readonly purpose: string;
   readonly ttlMs?: number;
-  readonly isShared: boolean;
+  readonly mode: Pick<AcquireBody, 'mode' | 'permits'>;
   /** For people, on standard error. */
   readonly say: (text: string) => void;
 }
@@ -165,7 +165,7 @@ export class Runner {
   }
 
   async #acquire(action: Extract<Action, { type: 'acquire' }>): Promise<void> {
-    const { api, plan, owner, purpose, isShared } = this.#options;
+    const { api, plan, owner, purpose, mode } = this.#options;
     await pause(action.afterMs);
     const body = {
       session_id: action.session,
@@ -173,7 +173,7 @@ export class Runner {
       purpose,
       request: `${this.#requestPrefix}-${action.attempt}`,
       ...(owner !== undefined && { owner }),
-      ...(isShared && { mode: 'shared' as const }),
+      ...mode,
     };
     try {
       const granted = await api.acquire(plan.name, body, { signal: this.#hangUp.signal });

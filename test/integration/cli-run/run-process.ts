@@ -2,10 +2,14 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '../../support/dev/lock-api.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const START_MS_MAX = 25_000;
+/** Of a CMD that writes every 200 ms, or seldom on a busy machine. */
+const SEVERAL_LINES_MS = 1_500;
+const READY_MS = 300;
 /** Signal 15 in the masks of /proc. */
 const TERM_BIT = 1n << 14n;
 
@@ -28,7 +32,7 @@ export interface RunOptions {
 
 const running = new Set<RunProcess>();
 process.once('exit', () => {
-  for (const run of running) run.kill('SIGKILL');
+  for (const run of running) run.end();
 });
 
 export class RunProcess {
@@ -36,6 +40,7 @@ export class RunProcess {
   stdout = '';
   stderr = '';
   readonly #process: ChildProcess;
+  #watchdog = 0;
 
   constructor({ url, name, args = ['--wait', '60s'], script, file, input = '' }: RunOptions) {
     const words = ['src/cli/main.ts', 'run', name, ...args, '--url', url, '--', 'sh', '-c', script, file];
@@ -61,10 +66,20 @@ export class RunProcess {
     this.#process.kill(signal);
   }
 
+  /** Whatever a failed test left of it: a watchdog that runs again ends itself and CMD. */
+  end(): void {
+    this.kill('SIGCONT');
+    this.kill('SIGKILL');
+    if (this.#watchdog !== 0 && isAlive(this.#watchdog)) process.kill(this.#watchdog, 'SIGCONT');
+  }
+
   /** Id of its watchdog, when that is ready. */
   async watchdog(): Promise<number> {
     const pid = await this.#childPid((words) => words.includes('watchdog.ts'));
+    this.#watchdog = pid;
     await eventually(() => catchesTerm(pid), START_MS_MAX);
+    // It says that it is ready a few lines after that; stopped between the two it would let no CMD come to its gate.
+    await pause(READY_MS);
     return pid;
   }
 
@@ -115,6 +130,12 @@ export function linesOf(file: string): string[] {
 /** Waits until `count` CMDs have begun. */
 export function begun(file: string, count: number, limitMs = 25_000): Promise<number> {
   return eventually(() => linesOf(file).filter((line) => line.startsWith('begin')).length >= count, limitMs);
+}
+
+/** Waits until a second CMD has begun, and then long enough for the first one to write among its lines if it still could. */
+export async function nextBegun(file: string, limitMs?: number): Promise<void> {
+  await begun(file, 2, limitMs);
+  await pause(SEVERAL_LINES_MS);
 }
 
 /**

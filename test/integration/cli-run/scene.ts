@@ -36,10 +36,7 @@ export class Scene {
   run(script = WORK, { args, url = this.#url }: { args?: readonly string[]; url?: string } = {}): RunProcess {
     const options = { url, name: this.fullName, script, file: this.file };
     const run = new RunProcess({ ...options, ...(args !== undefined && { args }) });
-    this.#onTestFinished(() => {
-      run.kill('SIGCONT');
-      run.kill('SIGKILL');
-    });
+    this.#onTestFinished(() => run.end());
     return run;
   }
 
