@@ -31,7 +31,7 @@ ${table(['route', 'what it does'], healthRoutes.map(overview))}
 - **Tokens** are whole numbers below 2^53, exact in every language. Each grant of a name has a higher one than all before.
 - **Who may call.** Programs on this machine or in this pod. Requests of web pages (with an \`Origin\` header) and those under a foreign \`Host\` are refused; no CORS header is ever sent.
 - **Which keepalive?** With \`stream\` and \`both\` the open event stream proves that the application lives: **a reconnect of the event stream loses the locks**, except after a restart of the sidecar. Use \`app\` where connections do not last.
-- **Not available yet**: shared and semaphore locks, several permits, re-entrant locks. Asking for them is answered INVALID.
+- **Modes**: a LockNamespace allows \`exclusive\` alone unless it says otherwise (\`modes\`, \`semaphores\`). Asking for more is answered INVALID, with the way out.
 
 ${[...apiRoutes, ...healthRoutes].map(section).join('\n\n')}
 `;

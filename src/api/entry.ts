@@ -183,7 +183,15 @@ export interface Entry {
   readonly eventHash: string;
 }
 
-export type RevokeCause = 'break' | 'maxHold' | 'consumerRemoved' | 'permitsCut' | 'namespaceDeleted';
+/** Why a grant is taken away (rule C9). */
+export const REVOKE_CAUSES = [
+  'break',
+  'maxHold',
+  'consumerRemoved',
+  'permitsCut',
+  'namespaceDeleted',
+] as const;
+export type RevokeCause = (typeof REVOKE_CAUSES)[number];
 export type SessionEndCause = 'closed' | 'stream' | 'expired' | 'threw';
 
 /** Codes with which the core refuses an acquire for good and remembers that it did. */

@@ -89,13 +89,15 @@ export interface ErrorDetails {
   readonly [detail: string]: unknown;
 }
 
-/** An error of the table on its way to a caller. */
+/** An error of the table on its way to a caller, on both sides of the HTTP API. Decide by `code`; messages are for people. */
 export class LeaseholdError extends Error {
+  /** A code of docs/ERRORS.md. */
   readonly code: ErrorCode;
+  /** What the refusal says besides code and message, under the names of docs/API.md (`holder`, `retry_after_ms`, ...). */
   readonly details: ErrorDetails;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    super(message);
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: ErrorOptions) {
+    super(message, options);
     this.name = 'LeaseholdError';
     this.code = code;
     this.details = details;
@@ -108,6 +110,17 @@ export class LeaseholdError extends Error {
 
   get status(): number {
     return ERRORS[this.code].status;
+  }
+
+  /** Whether the identical request may succeed later. */
+  get retryable(): boolean {
+    return ERRORS[this.code].retryable;
+  }
+
+  /** What the service asks to wait before the next try, ms; 0 = it said nothing. */
+  get retryAfterMs(): number {
+    const { retry_after_ms: told } = this.details;
+    return typeof told === 'number' && told > 0 ? told : 0;
   }
 
   /** The JSON body of an error answer: `{code, message, ...details}`. */

@@ -71,3 +71,7 @@ export const FORMAT_VERSION = 1;
  * 1: exclusive locks. 2: shared and semaphore locks, re-entrant acquires.
  */
 export const BEHAVIOUR_LEVEL_MAX = 2;
+
+/** Where a sidecar or `leasehold dev` serves the lock API, and everybody looks for it unless told otherwise. */
+export const API_PORT_DEFAULT = 7070;
+export const API_URL_DEFAULT = `http://127.0.0.1:${API_PORT_DEFAULT}`;

@@ -1,5 +1,5 @@
 /**
- * What all sub-commands share: exit codes (also those of docs/CLI.md), where `leasehold dev` keeps its data, and where its API is.
+ * What all sub-commands share: exit codes (also those of docs/CLI.md) and where `leasehold dev` keeps its data.
  */
 import type { ErrorCode } from '../api/errors.ts';
 
@@ -16,7 +16,6 @@ export const EXIT_USAGE = 125;
 export const EXIT_SIGNAL = 128;
 
 export const DATA_FOLDER_DEFAULT = '.leasehold';
-export const URL_DEFAULT = 'http://127.0.0.1:7070';
 
 /** With which exit code a refusal of the service ends a command. */
 export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {

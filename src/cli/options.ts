@@ -1,8 +1,8 @@
 /** Options and arguments that several commands share, and how their texts are read. */
 import { InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../api/duration.ts';
-import { TOKEN_MAX } from '../api/limits.ts';
-import { DATA_FOLDER_DEFAULT, URL_DEFAULT } from './conventions.ts';
+import { API_URL_DEFAULT, TOKEN_MAX } from '../api/limits.ts';
+import { DATA_FOLDER_DEFAULT } from './conventions.ts';
 
 export type OutputFormat = 'table' | 'json';
 
@@ -14,7 +14,7 @@ export function outputOption(): Option {
 
 /** Where the HTTP API of a sidecar or of `leasehold dev` is. */
 export function urlOption(): Option {
-  return new Option('--url <url>', 'the lock API').env('LEASEHOLD_URL').default(URL_DEFAULT);
+  return new Option('--url <url>', 'the lock API').env('LEASEHOLD_URL').default(API_URL_DEFAULT);
 }
 
 /** Where the admin socket of a running `leasehold dev` is. */

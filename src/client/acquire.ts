@@ -163,6 +163,7 @@ export class Acquirer {
     session.requests.asks(request);
     for (let attempt = 0; ; attempt++) {
       const sentMs = this.#nowMs();
+      const isSent = !wish.signals.some(({ aborted }) => aborted);
       try {
         const answer = await this.#call(session, wish, request, this.#waitMs(wish));
         if (answer.status === 200) return await this.#granted(session, wish, { request, sentMs, answer });
@@ -180,8 +181,9 @@ export class Acquirer {
           (!isUncertain && this.#waitMs(wish) === 0) ||
           this.#nowMs() > giveUpMs
         ) {
-          session.abandon(request, wish.name);
-          if (isUncertain) this.#settleLater(session, wish, request);
+          const wouldShow = session.abandon(request, wish.name);
+          const isUnheard = error.kind === 'aborted' && isSent && !wouldShow;
+          if (isUncertain || isUnheard) this.#settleLater(session, wish, request);
           throw error;
         }
         await pause(runtime, fullJitterMs(runtime.random, RETRY, attempt), [...wish.signals, session.over]);
@@ -255,7 +257,10 @@ function throwIfGivenUp({ signals }: Wish): void {
 }
 
 function expired({ id, over }: Session): LeaseholdError {
-  return new LeaseholdError('SESSION_EXPIRED', `session ${id} ended while the lock was waited for`, {
-    cause: over.reason,
-  });
+  return new LeaseholdError(
+    'SESSION_EXPIRED',
+    `session ${id} ended while the lock was waited for`,
+    {},
+    { cause: over.reason },
+  );
 }

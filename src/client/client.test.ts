@@ -155,6 +155,46 @@ describe('giving up', () => {
     expect(service.holders.has(NAME)).toBe(false);
   });
 
+  test('without an event stream the service is asked too; not for what was never sent', async () => {
+    const { runtime, service, client } = bench({ keepalive: 'app' });
+    await runtime.until(
+      client.withLock(NAME, {}, () => undefined),
+      100,
+    );
+    service.breakStreams();
+    service.answer = (call) => {
+      if (call.path.endsWith('/events')) return refusal(503, 'UNAVAILABLE');
+      if (!isAcquire(call)) return null;
+      service.holders.set(NAME, 300);
+      return { status: 200, body: { token: 300, deadline_in_ms: LEASE_MS } };
+    };
+    service.roundTripMs = 100;
+    service.slowPathEnd = '/acquire';
+    const giveUp = new AbortController();
+    const asked = failure(client.acquire(NAME, { signal: giveUp.signal }));
+    await runtime.pass(75);
+    const request = service.sent('POST', '/acquire').at(-1)?.body?.request;
+    giveUp.abort();
+    expect(await runtime.until(asked, 10)).toMatchObject({ code: 'CANCELLED' });
+    await runtime.pass(1_000);
+    expect(service.sent('POST', '/release').at(-1)?.body).toMatchObject({ token: 300, request });
+    expect(service.holders.has(NAME)).toBe(false);
+
+    service.mode = 'refused';
+    const sent = service.sent('POST', '/acquire').length;
+    const never = new AbortController();
+    const waiting = failure(client.acquire(NAME, { waitMs: MINUTE_MS, signal: never.signal }));
+    await runtime.pass(500);
+    const tried = service.sent('POST', '/acquire').length;
+    expect(tried).toBeGreaterThan(sent);
+    never.abort();
+    expect(await runtime.until(waiting, 10)).toMatchObject({ code: 'CANCELLED' });
+    service.mode = 'answers';
+    await runtime.pass(1_000);
+    expect(service.sent('POST', '/acquire').length).toBeLessThanOrEqual(tried + 1);
+    expect(service.holders.has(NAME)).toBe(false);
+  });
+
   test('giving up while the session is still being opened is heard at once', async () => {
     const { runtime, service, client } = bench();
     service.mode = 'silent';

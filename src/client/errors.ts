@@ -1,46 +1,13 @@
-/**
- * What the library throws: one class with a code of the table in src/api/errors.ts, and two kinds of it that programs catch
- * by name. Decide by `code`; messages are for people.
- */
-import { ERRORS, type ErrorCode, type ErrorDetails } from '../api/errors.ts';
+/** What the library throws: the errors of the API's table, two kinds of them that programs catch by name, and how answers become errors. */
+import { ERRORS, type ErrorCode, type ErrorDetails, LeaseholdError } from '../api/errors.ts';
 import { type Answer, NoAnswerError } from './http.ts';
 
-export type { ErrorCode, ErrorDetails } from '../api/errors.ts';
-
-interface ErrorExtras {
-  readonly details?: ErrorDetails;
-  readonly cause?: unknown;
-}
-
-export class LeaseholdError extends Error {
-  /** A code of docs/ERRORS.md. */
-  readonly code: ErrorCode;
-  /** What the refusal said besides code and message, under the names of docs/API.md (`holder`, `retry_after_ms`, ...). */
-  readonly details: ErrorDetails;
-
-  constructor(code: ErrorCode, message: string, { details = {}, cause }: ErrorExtras = {}) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.name = 'LeaseholdError';
-    this.code = code;
-    this.details = details;
-  }
-
-  /** Whether the identical request may succeed later. */
-  get retryable(): boolean {
-    return ERRORS[this.code].retryable;
-  }
-
-  /** What the service asks to wait before the next try, ms; 0 = it said nothing. */
-  get retryAfterMs(): number {
-    const { retry_after_ms: told } = this.details;
-    return typeof told === 'number' && told > 0 ? told : 0;
-  }
-}
+export { type ErrorCode, type ErrorDetails, LeaseholdError } from '../api/errors.ts';
 
 /** Somebody else holds the lock: at once (HELD), or still after `waitMs` (WAIT_TIMEOUT). */
 export class HeldError extends LeaseholdError {
-  constructor(code: 'HELD' | 'WAIT_TIMEOUT', message: string, extras: ErrorExtras = {}) {
-    super(code, message, extras);
+  constructor(code: 'HELD' | 'WAIT_TIMEOUT', message: string, details: ErrorDetails) {
+    super(code, message, details);
     this.name = 'HeldError';
   }
 }
@@ -69,7 +36,7 @@ export class LockLostError extends LeaseholdError {
   readonly how: LossCause;
 
   constructor(lock: string, token: number, { cause, reason }: Loss) {
-    super('NOT_HELD', `lost ${lock} (token ${token}): ${reason}`, { details: { name: lock, token, reason } });
+    super('NOT_HELD', `lost ${lock} (token ${token}): ${reason}`, { name: lock, token, reason });
     this.name = 'LockLostError';
     this.lock = lock;
     this.token = token;
@@ -87,20 +54,20 @@ export function errorOf({ status, body }: Answer): LeaseholdError {
   const code = isErrorCode(told) ? told : status >= 500 ? 'UNAVAILABLE' : 'INVALID';
   const text = typeof message === 'string' ? message : `unexpected answer with status ${status}`;
   return code === 'HELD' || code === 'WAIT_TIMEOUT'
-    ? new HeldError(code, text, { details })
-    : new LeaseholdError(code, text, { details });
+    ? new HeldError(code, text, details)
+    : new LeaseholdError(code, text, details);
 }
 
 /** As what a caller of the library sees a missing answer; any other error stays what it is. */
 export function asUnavailable(error: unknown): unknown {
   if (!(error instanceof NoAnswerError)) return error;
-  return new LeaseholdError('UNAVAILABLE', error.message, { cause: error });
+  return new LeaseholdError('UNAVAILABLE', error.message, {}, { cause: error });
 }
 
 export function cancelled(reason: unknown): LeaseholdError {
-  return new LeaseholdError('CANCELLED', 'the caller gave up; nothing is held', { cause: reason });
+  return new LeaseholdError('CANCELLED', 'the caller gave up; nothing is held', {}, { cause: reason });
 }
 
 export function invalid(field: string, reason: string): LeaseholdError {
-  return new LeaseholdError('INVALID', `${field}: ${reason}`, { details: { field } });
+  return new LeaseholdError('INVALID', `${field}: ${reason}`, { field });
 }

@@ -31,6 +31,7 @@ export class EventFeed {
   readonly #listener: FeedListener;
   readonly #stopped = new AbortController();
   #stream: LineStream | null = null;
+  #isOpen = false;
   #retry: Timer | null = null;
 
   constructor(runtime: ClientRuntime, transport: Transport, sessionId: string, listener: FeedListener) {
@@ -43,6 +44,11 @@ export class EventFeed {
   /** Resolves when the stream is open for the first time. @throws LeaseholdError, NoAnswerError */
   async open(): Promise<void> {
     this.#watch(await this.#connect(false));
+  }
+
+  /** Whether what happens is told now. What happened while it was not open is not told later. */
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   stop(): void {
@@ -70,8 +76,10 @@ export class EventFeed {
 
   #watch(stream: LineStream): void {
     this.#stream = stream;
+    this.#isOpen = true;
     if (this.#stopped.signal.aborted) stream.close();
     void stream.ended.then(() => {
+      this.#isOpen = false;
       if (this.#stopped.signal.aborted) return;
       this.#listener.broken();
       this.#reopen();

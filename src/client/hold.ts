@@ -2,7 +2,7 @@
 import { invalid, LeaseholdError } from './errors.ts';
 import { type Holding, holdingOf, type Lock } from './lock.ts';
 import { durationOf, type LockOptions } from './options.ts';
-import { type ClientRuntime, whileAlive } from './runtime.ts';
+import { type ClientRuntime, onAbort, whileAlive } from './runtime.ts';
 
 /** What the work under several locks is given. */
 export interface HoldingAll {
@@ -81,19 +81,27 @@ export async function holdAll<T>(
   const waitUntilMs = runtime.clock.monotonicMs() + durationOf('waitMs', waitMs);
   const locks: Lock[] = [];
   const lost = new AbortController();
-  const signals = signal === undefined ? [lost.signal] : [signal, lost.signal];
+  const giveUp = new AbortController();
+  if (signal?.aborted === true) giveUp.abort(signal.reason);
+  // Not by AbortSignal.any: what it makes leaves a trace in the caller's signal, which may live as long as the process.
+  const forget = onAbort(signal === undefined ? [] : [signal], () => giveUp.abort(signal?.reason));
   try {
     for (const name of names) {
       const leftMs = Math.max(0, waitUntilMs - runtime.clock.monotonicMs());
-      const options = { ...request.options, waitMs: leftMs, signal: AbortSignal.any(signals) };
-      const lock = await acquire(name, options);
+      const lock = await acquire(name, { ...request.options, waitMs: leftMs, signal: giveUp.signal });
       locks.push(lock);
-      lock.signal.addEventListener('abort', () => lost.abort(lock.signal.reason), { once: true });
-      if (lock.signal.aborted) lost.abort(lock.signal.reason);
+      const lose = (): void => {
+        lost.abort(lock.signal.reason);
+        giveUp.abort(lock.signal.reason);
+      };
+      lock.signal.addEventListener('abort', lose, { once: true });
+      if (lock.signal.aborted) lose();
     }
   } catch (error) {
     await releaseAll(locks);
     throw lost.signal.aborted ? lost.signal.reason : error;
+  } finally {
+    forget();
   }
   const holding: HoldingAll = {
     tokens: new Map(locks.map(({ name, token }) => [name, token])),

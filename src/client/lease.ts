@@ -3,21 +3,21 @@
  * milliseconds are left; counted from the moment the question was *sent*, so that neither a slow answer nor a process that
  * stood still while it lay there lengthens anything (rule A1).
  */
+import { suspendMs } from '../api/lease.ts';
 import type { ClientRuntime, Timer } from './runtime.ts';
-
-/** Wall time that ran ahead of monotonic time by more than this: the machine slept (rule A2). */
-const SUSPEND_MS = 2_000;
 
 export class Lease {
   readonly #runtime: ClientRuntime;
+  readonly #suspendMs: number;
   /** Called each time the deadline passes without having been moved. */
   readonly #onPassed: () => void;
   #deadlineMs = Number.NEGATIVE_INFINITY;
   #wallAheadMs: number;
   #timer: Timer | null = null;
 
-  constructor(runtime: ClientRuntime, onPassed: () => void) {
+  constructor(runtime: ClientRuntime, ttlMs: number, onPassed: () => void) {
     this.#runtime = runtime;
+    this.#suspendMs = suspendMs(ttlMs);
     this.#onPassed = onPassed;
     this.#wallAheadMs = this.#wallAheadNowMs();
   }
@@ -40,7 +40,7 @@ export class Lease {
 
   /** The machine has slept since the service last confirmed what is held: other machines' clocks ran on (rule A2). */
   get isSuspected(): boolean {
-    return this.#wallAheadNowMs() > this.#wallAheadMs + SUSPEND_MS;
+    return this.#wallAheadNowMs() > this.#wallAheadMs + this.#suspendMs;
   }
 
   /** The service has confirmed everything that is held. */

@@ -1,14 +1,15 @@
 /** Where the API is, and names and durations that cannot be meant. */
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { API_URL_DEFAULT } from '../api/limits.ts';
 import { createClient, LeaseholdError } from './index.ts';
-import { aliasOf, durationOf, URL_DEFAULT, urlFrom } from './options.ts';
+import { aliasOf, durationOf, urlFrom } from './options.ts';
 
 test('the URL: as given, else LEASEHOLD_URL as it stands when the client is made, else the default', () => {
   onTestFinished(() => void vi.unstubAllEnvs());
   vi.stubEnv('LEASEHOLD_URL', undefined);
-  expect(urlFrom({}).origin).toBe(URL_DEFAULT);
+  expect(urlFrom({}).origin).toBe(API_URL_DEFAULT);
   vi.stubEnv('LEASEHOLD_URL', '');
-  expect(urlFrom({}).origin).toBe(URL_DEFAULT);
+  expect(urlFrom({}).origin).toBe(API_URL_DEFAULT);
   vi.stubEnv('LEASEHOLD_URL', 'http://127.0.0.1:8080/');
   expect(urlFrom({}).origin).toBe('http://127.0.0.1:8080');
   expect(urlFrom({ url: 'https://[::1]:9/x' }).href).toBe('https://[::1]:9/x');

@@ -1,11 +1,10 @@
 /** What callers may choose, and what is checked before anything is sent. All durations are milliseconds. */
 import type { Mode } from '../api/config.ts';
+import { API_URL_DEFAULT } from '../api/limits.ts';
 import { splitAlias } from '../api/names.ts';
 import type { Backoff } from './backoff.ts';
 import { invalid } from './errors.ts';
 import { urlOfEnvironment } from './runtime.ts';
-
-export const URL_DEFAULT = 'http://127.0.0.1:7070';
 
 export interface ClientOptions {
   /** Where the API is; by default LEASEHOLD_URL as it stands when the client is made, else http://127.0.0.1:7070. */
@@ -45,7 +44,7 @@ export interface TryOptions extends Omit<LockOptions, 'waitMs'> {
 }
 
 /** @throws LeaseholdError INVALID */
-export function urlFrom({ url = urlOfEnvironment() ?? URL_DEFAULT }: ClientOptions): URL {
+export function urlFrom({ url = urlOfEnvironment() ?? API_URL_DEFAULT }: ClientOptions): URL {
   const parsed = URL.canParse(url) ? new URL(url) : null;
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
     throw invalid('url', `${JSON.stringify(url)} is not an http or https URL (option url, or LEASEHOLD_URL)`);

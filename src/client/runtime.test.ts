@@ -52,3 +52,26 @@ test('of several signals the first counts, once, and never inside the caller', a
   await Promise.resolve();
   expect(action).toHaveBeenCalledTimes(1);
 });
+
+test('many who wait under one signal cost it one listener, and each is told or forgotten by itself', () => {
+  const stop = new AbortController();
+  const added = vi.spyOn(stop.signal, 'addEventListener');
+  const removed = vi.spyOn(stop.signal, 'removeEventListener');
+  const actions = Array.from({ length: 50 }, () => vi.fn());
+  const forgets = actions.map((action) => onAbort([stop.signal], action));
+  expect(added).toHaveBeenCalledTimes(1);
+  for (const forget of forgets.slice(0, 49)) forget();
+  expect(removed).not.toHaveBeenCalled();
+  stop.abort();
+  expect(actions.map(({ mock }) => mock.calls.length)).toEqual([...Array<number>(49).fill(0), 1]);
+  expect(removed).toHaveBeenCalledTimes(1);
+});
+
+test('whoever is forgotten by another one who is told is not told any more', () => {
+  const stop = new AbortController();
+  const second = vi.fn();
+  onAbort([stop.signal], () => forgetSecond());
+  const forgetSecond = onAbort([stop.signal], second);
+  stop.abort();
+  expect(second).not.toHaveBeenCalled();
+});

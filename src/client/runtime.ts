@@ -107,19 +107,48 @@ export async function whileAlive<T>(runtime: ClientRuntime, work: () => Promise<
   }
 }
 
+interface Listening {
+  readonly actions: Set<() => void>;
+  readonly tell: () => void;
+}
+
+/** Signals that somebody listens to. Each has one listener, however many wait under it: Node.js 20 calls eleven a leak. */
+const listening = new WeakMap<AbortSignal, Listening>();
+
+function listen(signal: AbortSignal, action: () => void): void {
+  const known = listening.get(signal);
+  if (known !== undefined) {
+    known.actions.add(action);
+    return;
+  }
+  const actions = new Set([action]);
+  const tell = (): void => {
+    for (const told of [...actions]) told();
+  };
+  listening.set(signal, { actions, tell });
+  signal.addEventListener('abort', tell);
+}
+
+function unlisten(signal: AbortSignal, action: () => void): void {
+  const known = listening.get(signal);
+  if (known === undefined || !known.actions.delete(action) || known.actions.size > 0) return;
+  listening.delete(signal);
+  signal.removeEventListener('abort', known.tell);
+}
+
 /** Calls `action` once when the first of `signals` fires; later if one has fired already. Returns how to forget it. */
 export function onAbort(signals: readonly AbortSignal[], action: () => void): () => void {
   let isForgotten = false;
   const forget = (): void => {
     isForgotten = true;
-    for (const signal of signals) signal.removeEventListener('abort', fire);
+    for (const signal of signals) unlisten(signal, fire);
   };
   const fire = (): void => {
     if (isForgotten) return;
     forget();
     action();
   };
-  for (const signal of signals) signal.addEventListener('abort', fire);
+  for (const signal of signals) listen(signal, fire);
   if (signals.some(({ aborted }) => aborted)) queueMicrotask(fire);
   return forget;
 }

@@ -72,7 +72,7 @@ export class Session implements LockKeeper {
     this.#listener = listener;
     this.#needsStream = options.keepalive === 'both';
     this.grants = new GrantCalls(around, id, this.over);
-    this.#lease = new Lease(runtime, () => this.#deadlinePassed());
+    this.#lease = new Lease(runtime, opened.ttlMs, () => this.#deadlinePassed());
     this.#feed = new EventFeed(runtime, transport, id, {
       line: (line) => this.#line(line),
       broken: () => this.#streamBroken(),
@@ -137,10 +137,14 @@ export class Session implements LockKeeper {
     if (this.#uses === 0 && !this.over.aborted) this.#listener.idle(this);
   }
 
-  /** Nobody wants the lock of this request any more: hanging up has cancelled it, or it is given back when it shows. */
-  abandon(request: string, name: string): void {
+  /**
+   * Nobody wants the lock of this request any more: hanging up has cancelled it, or it is given back when it shows. False: it
+   * would not show, since there is no event stream now.
+   */
+  abandon(request: string, name: string): boolean {
     const grant = this.requests.abandon(request, name);
     if (grant !== null) this.grants.releaseLater(grant);
+    return this.#feed.isOpen;
   }
 
   /** Takes a grant into the session's care; one that has ended by now comes back lost. */
@@ -332,16 +336,18 @@ export class Session implements LockKeeper {
 
 interface Opened {
   readonly id: string;
+  readonly ttlMs: number;
   readonly everyMs: number;
 }
 
-function openedFrom({ session_id: id, keepalive_every_s: everyS }: Json): Opened {
-  if (typeof id === 'string' && typeof everyS === 'number') return { id, everyMs: everyS * MS_PER_SECOND };
+function openedFrom({ session_id: id, ttl_s: ttlS, keepalive_every_s: everyS }: Json): Opened {
+  if (typeof id === 'string' && typeof ttlS === 'number' && typeof everyS === 'number')
+    return { id, ttlMs: ttlS * MS_PER_SECOND, everyMs: everyS * MS_PER_SECOND };
   throw new LeaseholdError('UNAVAILABLE', 'the answer of POST /v1/sessions names no session');
 }
 
 function notConfirmed({ name, token }: GrantReference): LeaseholdError {
   const message =
     'the release is not confirmed yet; it goes on by itself, and the lock is no longer held here';
-  return new LeaseholdError('UNAVAILABLE', message, { details: { name, token } });
+  return new LeaseholdError('UNAVAILABLE', message, { name, token });
 }

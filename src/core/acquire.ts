@@ -13,7 +13,8 @@ import {
   WAIT_MS_MAX,
 } from '../api/limits.ts';
 import { nameProblem } from '../api/names.ts';
-import { actingSession, fitsBytes, invalid, type Refused, settle } from './answers.ts';
+import { textProblem } from '../api/text.ts';
+import { actingSession, invalid, type Refused, settle } from './answers.ts';
 import { assert, unreachable } from './assert.ts';
 import { grant, join, keyCount } from './holds.ts';
 import { fitsNow, holdToJoin, policyRefusal, type Refusal } from './policy.ts';
@@ -23,6 +24,9 @@ import { viewHolder } from './views.ts';
 
 /** The level at which shared and semaphore locks and re-entrant acquires came (rule C15). */
 const ALL_MODES_LEVEL = 2;
+const KEY_BOUNDS = { min: 1, max: KEY_BYTES_MAX } as const;
+const OWNER_BOUNDS = { min: 0, max: OWNER_BYTES_MAX } as const;
+const PURPOSE_BOUNDS = { min: 0, max: PURPOSE_BYTES_MAX } as const;
 
 export function acquire(state: State, command: Acquire, events: LockEvent[]): CommandResult {
   const session = actingSession(state, command.session, command.attach);
@@ -53,19 +57,19 @@ function acquireProblem(state: State, session: Session, command: Acquire): Refus
       limit: UNSETTLED_OUTCOMES_MAX,
     };
   }
-  return textProblem(command) ?? modeProblem(state, command);
+  return wordProblem(command) ?? modeProblem(state, command);
 }
 
-function textProblem({ name, key, owner, purpose }: Acquire): Refused | null {
+function wordProblem({ name, key, owner, purpose }: Acquire): Refused | null {
   const problem = nameProblem(name);
   if (problem !== null) return invalid('name', problem);
-  if (key === '' || !fitsBytes(key, KEY_BYTES_MAX)) {
+  if (textProblem(key, KEY_BOUNDS) !== null) {
     return invalid('key', `the key must have 1 to ${KEY_BYTES_MAX} bytes`, KEY_BYTES_MAX);
   }
-  if (!fitsBytes(owner, OWNER_BYTES_MAX)) {
+  if (textProblem(owner, OWNER_BOUNDS) !== null) {
     return invalid('owner', `the owner is longer than ${OWNER_BYTES_MAX} bytes`, OWNER_BYTES_MAX);
   }
-  if (!fitsBytes(purpose, PURPOSE_BYTES_MAX)) {
+  if (textProblem(purpose, PURPOSE_BOUNDS) !== null) {
     return invalid('purpose', `the purpose is longer than ${PURPOSE_BYTES_MAX} bytes`, PURPOSE_BYTES_MAX);
   }
   return null;

@@ -2,7 +2,6 @@
  * What all commands of a session have in common: who may act, what is settled on the way, and how refusals look.
  */
 import type { CommandResult } from '../api/entry.ts';
-import { utf8Length } from '../api/text.ts';
 import { assert } from './assert.ts';
 import { newestHold } from './crowd.ts';
 import { isAlive } from './policy.ts';
@@ -44,12 +43,6 @@ export function settle(session: Session, acks: readonly string[]): void {
     if (record.state.kind === 'ended') session.keys.delete(record.request.key);
   }
   assert(session.unsettled >= 0, 'more outcomes were settled than there are');
-}
-
-/** Whether a text has at most so many bytes of UTF-8 and survives being written. */
-export function fitsBytes(text: string, bytesMax: number): boolean {
-  if (text.length > bytesMax) return false;
-  return text.isWellFormed() && (text.length * 3 <= bytesMax || utf8Length(text) <= bytesMax);
 }
 
 /** STALE_TOKEN: held under a higher token; NOT_HELD otherwise. */

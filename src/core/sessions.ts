@@ -14,8 +14,9 @@ import type {
   WaitView,
 } from '../api/entry.ts';
 import { CLIENT_BYTES_MAX, HOLD_MS_MAX, HOLD_MS_MIN } from '../api/limits.ts';
+import { textProblem } from '../api/text.ts';
 import { positionOf } from './acquire.ts';
-import { actingSession, DONE, fitsBytes, invalid } from './answers.ts';
+import { actingSession, DONE, invalid } from './answers.ts';
 import { assert } from './assert.ts';
 import { joinToEnd } from './backlog.ts';
 import { keysOf } from './holds.ts';
@@ -23,6 +24,7 @@ import { isAlive, isConsumer } from './policy.ts';
 import { newSession, type Session, type State } from './state.ts';
 
 const SECRET_HASH = /^[0-9a-f]{64}$/;
+const CLIENT_BOUNDS = { min: 0, max: CLIENT_BYTES_MAX } as const;
 
 export function openSession(state: State, command: OpenSession, events: LockEvent[]): CommandResult {
   const config = state.config;
@@ -68,7 +70,7 @@ function sessionProblem(config: NamespaceConfig, command: OpenSession): CommandR
   if (maxHoldMs !== 0 && !isHoldInBounds) {
     return invalid('max_hold_ms', `the max hold must be ${HOLD_MS_MIN} to ${HOLD_MS_MAX} ms`, HOLD_MS_MAX);
   }
-  if (!fitsBytes(command.client, CLIENT_BYTES_MAX)) {
+  if (textProblem(command.client, CLIENT_BOUNDS) !== null) {
     return invalid('client', `the client is longer than ${CLIENT_BYTES_MAX} bytes`, CLIENT_BYTES_MAX);
   }
   return SECRET_HASH.test(command.secretHash)

@@ -102,4 +102,21 @@ describe('listLocks', () => {
     expect(list(group, { prefix: 'a', limit: 2, after: 'a/2' })).toEqual({ names: ['ab'], more: false });
     expect(list(group, { prefix: 'none' })).toEqual({ names: [], more: false });
   });
+
+  it('ends a page early where many share the locks on it, and goes on behind it', () => {
+    const group = new TestGroup({ config: { modes: ['shared'] }, checked: false });
+    const all = Array.from({ length: 100 }, (_, i) => `pool-${1_000 + i}`);
+    for (let reader = 0; reader < 50; reader++) {
+      const session = group.open();
+      for (const name of all) group.lock(session, name, { mode: 'shared' });
+    }
+    const seen: string[] = [];
+    for (let more = true; more; ) {
+      const page = list(group, { limit: 1_000, after: seen.at(-1) ?? '' });
+      expect(page.names.length).toBeLessThanOrEqual(40);
+      seen.push(...page.names);
+      more = page.more;
+    }
+    expect(seen).toEqual(all);
+  });
 });

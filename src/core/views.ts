@@ -21,6 +21,8 @@ import type { Hold, Lock, State, Wait } from './state.ts';
 const HOLDERS_SHOWN_MAX = 100;
 /** Waiters shown of one lock; `waiterCount` counts them all. */
 const WAITERS_SHOWN_MAX = 100;
+/** Holders and waiters shown in one page of a list, but for those of its last lock: some MB at most, however many share locks. */
+const LIST_ROWS_MAX = 2_000;
 
 export function read(state: State, query: ReadQuery): ReadResult {
   switch (query.type) {
@@ -97,12 +99,15 @@ function listLocks(state: State, { prefix, after, limit }: ListLocks): ReadResul
   const names: string[] = [];
   for (const name of state.locks.keys()) if (name > after && name.startsWith(prefix)) names.push(name);
   names.sort();
-  const page = names.slice(0, limit);
-  return {
-    type: 'locks',
-    locks: page.map((name) => viewLock(state, name)),
-    more: names.length > page.length,
-  };
+  const locks: LockView[] = [];
+  let rows = 0;
+  for (const name of names) {
+    if (locks.length === limit || rows >= LIST_ROWS_MAX) break;
+    const lock = viewLock(state, name);
+    rows += lock.holders.length + lock.waiters.length;
+    locks.push(lock);
+  }
+  return { type: 'locks', locks, more: names.length > locks.length };
 }
 
 /** What a keepalive answer says of a session; null when it is unknown, ending, or attached under another number. */

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { MODES } from '../api/config.ts';
-import type { HistoryEntry, LockEvent } from '../api/entry.ts';
+import { type HistoryEntry, type LockEvent, REVOKE_CAUSES } from '../api/entry.ts';
 
 /** A line longer than this is refused unread: an entry holds at most 512 KiB of commands. */
 const LINE_LENGTH_MAX = 64 * 1024 * 1024;
@@ -39,7 +39,7 @@ const refusalCode = z.enum([
   'QUEUE_FULL',
 ]);
 const sessionEndCause = z.enum(['closed', 'stream', 'expired', 'threw']);
-const revokeCause = z.enum(['break', 'maxHold', 'consumerRemoved', 'permitsCut', 'namespaceDeleted']);
+const revokeCause = z.enum(REVOKE_CAUSES);
 
 const lockEvent = z.discriminatedUnion('type', [
   z.strictObject({

@@ -14,6 +14,7 @@ import type { GroupSession } from './group-session.ts';
 import { endingError, errorOf, REFUSAL_TEXTS } from './refusals.ts';
 import { RequestMemory } from './request-memory.ts';
 import type { AcquireOptions } from './service.ts';
+import { Window } from './window.ts';
 
 /** How long a call may stay without any answer of the group (rule S11). */
 const ANSWER_MS_MIN = 2_000;
@@ -21,6 +22,8 @@ const ANSWER_MS_MAX = 5_000;
 /** Beyond its wait limit a queued call waits this long for the group to say so, then answers by itself. */
 const WAIT_GRACE_MS = 1_000;
 const ACKS_PER_COMMAND_MAX = 64;
+/** Sent and not answered. With what is not acknowledged yet that is less than the group keeps for a session (rule C5). */
+const ASKED_MAX = 128;
 
 export interface AcquireCall {
   readonly body: AcquireBody;
@@ -57,6 +60,7 @@ export class Acquires {
   readonly #attempts = new Map<string, Attempt>();
   readonly #requests = new RequestMemory();
   readonly #acks: string[] = [];
+  readonly #window = new Window(ASKED_MAX);
 
   constructor(runtime: Runtime, session: () => GroupSession, owner: AcquiresOwner) {
     this.#runtime = runtime;
@@ -118,16 +122,19 @@ export class Acquires {
       this.#giveUp(attempt, new LeaseholdError('UNAVAILABLE', message));
       return;
     }
-    attempt.withdraw();
+    attempt.takeBack();
     attempt.state = { kind: 'granted', token };
     this.#acks.push(key);
+    this.#sendAcks();
     if (attempt.request === undefined) this.#attempts.delete(key);
     attempt.succeed(token);
   }
 
   refused(key: string, code: RefusalCode): void {
     const attempt = this.#attempts.get(key);
-    if (attempt !== undefined) this.#refuse(attempt, new LeaseholdError(code, REFUSAL_TEXTS[code]));
+    if (attempt === undefined) return;
+    this.#refuse(attempt, new LeaseholdError(code, REFUSAL_TEXTS[code]));
+    this.#sendAcks();
   }
 
   /** Granted and already being revoked when we hear of it: too late to be told to anybody. */
@@ -140,9 +147,11 @@ export class Acquires {
   /** A repeat of what was granted in an earlier life is answered as in that one. */
   restore({ held, over }: KnownGrants): void {
     for (const { key, body, token, request } of [...over, ...held]) {
+      // That life may not have come to acknowledge it; twice does no harm (rule C5).
+      this.#acks.push(key);
       if (request === undefined) continue;
       const attempt = new Attempt(key, body, request);
-      attempt.state = { kind: 'granted', token };
+      attempt.toldBefore(token);
       this.#attempts.set(key, attempt);
       this.#requests.add(attempt);
     }
@@ -233,7 +242,7 @@ export class Acquires {
     const { key, body: what } = attempt;
     const body = { key, ...what, purpose, waitMs, bucket: bucketOf(what.name), mapVersion: 1 };
     attempt.askAgain = () => this.#send(attempt, body);
-    this.#send(attempt, body);
+    attempt.leave = this.#window.enter(attempt.askAgain);
     const { timers } = this.#runtime;
     const answerMs = Math.min(Math.max(waitMs, ANSWER_MS_MIN), ANSWER_MS_MAX);
     attempt.keep(timers.after(answerMs, () => this.#unanswered(attempt)));
@@ -261,6 +270,7 @@ export class Acquires {
   }
 
   #answered(attempt: Attempt, answer: AnswerBody): void {
+    attempt.leave();
     if (attempt.state.kind === 'cancelling' || attempt.state.kind === 'granted') return;
     switch (answer.type) {
       case 'granted':
@@ -282,10 +292,18 @@ export class Acquires {
     }
   }
 
+  /**
+   * Of many outcomes at one moment more may be unsettled than the next acquire can acknowledge, and it would be refused. So
+   * they go along with cancels of a key that was never used.
+   */
+  #sendAcks(): void {
+    if (this.#acks.length >= ACKS_PER_COMMAND_MAX) this.cancelUntilConfirmed(`${this.#keyPrefix}-0`, {});
+  }
+
   /** Refused for good: the group remembers it until it is acknowledged, then the same request may be tried anew. */
   #refuse(attempt: Attempt, error: LeaseholdError): void {
     // An event may have told it before the answer: behind its own acknowledgement the acquire would start anew.
-    attempt.withdraw();
+    attempt.takeBack();
     this.#forget(attempt);
     this.#acks.push(attempt.key);
     attempt.fail(error);
@@ -321,7 +339,7 @@ export class Acquires {
   #cancel(attempt: Attempt): void {
     if (attempt.state.kind === 'cancelling') return;
     attempt.state = { kind: 'cancelling' };
-    attempt.withdraw();
+    attempt.takeBack();
     this.#attempts.set(attempt.key, attempt);
     this.cancelUntilConfirmed(attempt.key, { onConfirmed: () => this.#forget(attempt) });
   }

@@ -29,6 +29,8 @@ export class Attempt {
   state: AttemptState = { kind: 'asked' };
   /** Keeps its acquire from being sent again: behind a cancel, or an acknowledgement, of its key it would start anew. */
   withdraw: () => void = () => undefined;
+  /** It is answered or taken back: makes room for another one to be sent. */
+  leave: () => void = () => undefined;
   /** Sends its acquire once more: a repeat is answered from the state of the group (rule C4). */
   askAgain: () => void = () => undefined;
   readonly #calls = new Set<Call>();
@@ -78,6 +80,18 @@ export class Attempt {
       if (hangUp.aborted) gone();
       else hangUp.addEventListener('abort', gone, { once: true });
     });
+  }
+
+  /** Its acquire is not sent any more: what has become of it is known, or nobody wants it. */
+  takeBack(): void {
+    this.withdraw();
+    this.leave();
+  }
+
+  /** It was granted in an earlier life of this sidecar. Somebody has the token, as far as anybody knows (rule A5). */
+  toldBefore(token: Token): void {
+    this.state = { kind: 'granted', token };
+    this.#told++;
   }
 
   keep(timer: Timer): void {

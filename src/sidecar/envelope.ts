@@ -3,8 +3,8 @@
  * application's (rule A3): calls, or an open stream, or both.
  */
 import { LeaseholdError } from '../api/errors.ts';
+import { marginMs } from '../api/lease.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
-import { marginMs } from './lease-clock.ts';
 import type { NamespaceSession } from './namespace-session.ts';
 import type { EventSubscription, Liveness, StreamLine } from './service.ts';
 
@@ -54,6 +54,11 @@ export class Envelope {
   /** Whether only a stream shows that the application lives: then nothing is renewed until it is there (rule A3). */
   get needsStream(): boolean {
     return this.options.keepalive !== 'app';
+  }
+
+  /** Whether anything is held in it, or asked for. */
+  get isUsed(): boolean {
+    return this.#openCalls > 0 || [...this.namespaces.values()].some(({ grantCount }) => grantCount > 0);
   }
 
   /** The earliest deadline of its namespaces (rule A6); without any, what one opened now would have. */

@@ -1,6 +1,6 @@
 /** How long a session may be believed in: rules A1 and A2 on the clock alone. */
 import { describe, expect, test } from 'vitest';
-import { LeaseClock, marginMs, momentOf, suspendMs } from './lease-clock.ts';
+import { LeaseClock, momentOf } from './lease-clock.ts';
 
 const TTL_MS = 15_000;
 
@@ -15,13 +15,6 @@ class HandClock {
     this.wall += ms;
   }
 }
-
-test('rule A1: the margin is a fifth of the TTL, half a second at least', () => {
-  expect(marginMs(15_000)).toBe(3_000);
-  expect(marginMs(5_000)).toBe(1_000);
-  expect(marginMs(60_000)).toBe(12_000);
-  expect(marginMs(2_000)).toBe(500);
-});
 
 describe('rule A1: the deadline', () => {
   test('is send time + TTL - margin, and passed from that very moment on', () => {
@@ -71,14 +64,6 @@ describe('rule A1: the deadline', () => {
 });
 
 describe('rule A2: a suspend', () => {
-  test('that goes unnoticed fits into the margin, at every TTL, with clock rates within 1 % beside it', () => {
-    for (let ttlMs = 5_000; ttlMs <= 60_000; ttlMs += 1_000) {
-      expect(suspendMs(ttlMs) + ttlMs / 100).toBeLessThan(marginMs(ttlMs));
-    }
-    expect(suspendMs(15_000)).toBe(2_000);
-    expect(suspendMs(60_000)).toBe(2_000);
-  });
-
   test('of a second is noticed where the TTL is 5 s: the margin is no longer than that', () => {
     const clock = new HandClock();
     const lease = new LeaseClock(clock, 5_000);

@@ -2,23 +2,8 @@
  * How long a session may be believed in, on this machine's own clocks (rules A1, A2). The deadline counts from the moment the
  * acknowledged keepalive was *sent*, so a slow answer never lengthens it; and once it has passed it is final.
  */
+import { marginMs, suspendMs } from '../api/lease.ts';
 import type { Clock } from '../platform/runtime.ts';
-
-const SUSPEND_MS_MAX = 2_000;
-const MARGIN_MS_MIN = 500;
-
-/** What is kept in hand for clocks that run at slightly different rates: max(500 ms, TTL/5). */
-export function marginMs(ttlMs: number): number {
-  return Math.max(MARGIN_MS_MIN, ttlMs / 5);
-}
-
-/**
- * Wall time that runs ahead of monotonic time by more than this since the last acknowledgement: the machine slept. A sleep that
- * goes unnoticed must fit into the margin, with room for clock rates (docs/adr/0013).
- */
-export function suspendMs(ttlMs: number): number {
-  return Math.min(SUSPEND_MS_MAX, (marginMs(ttlMs) * 2) / 3);
-}
 
 /** A moment on both clocks. */
 export interface Moment {

@@ -173,8 +173,8 @@ export class Sidecar implements SidecarService {
     const released = session?.release(rest, token, request) ?? null;
     if (session === undefined || released === null) return refuseGrant(target, rest, token);
     await released;
-    // Nobody has to wait for what is left of it.
-    if (envelope.options.isSingle && !session.has(rest, token))
+    // Nobody has to wait for what is left of it. It may have been used for further locks, against its purpose.
+    if (envelope.options.isSingle && !envelope.isUsed)
       void this.#envelopes.close(envelope, true, 'its lock was released');
     return { already: false };
   }

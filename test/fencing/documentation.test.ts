@@ -22,7 +22,7 @@ import {
   withFence,
 } from '../../src/client/fencing/index.ts';
 import { shareDev } from '../support/dev/shared-dev.ts';
-import { Etcd } from './support/etcd.ts';
+import { ETCD_START_MS_MAX, TestEtcd } from '../support/etcd.ts';
 import { Postgres } from './support/postgresql.ts';
 
 const PAGE = readFileSync(new URL('../../docs/FENCING.md', import.meta.url), 'utf8');
@@ -41,12 +41,12 @@ function stated(containing: string): string {
 }
 
 let postgres: Postgres;
-let etcd: Etcd;
+let etcd: TestEtcd;
 let client: pg.Client;
 beforeAll(async () => {
-  [postgres, etcd] = await Promise.all([Postgres.start(), Etcd.start()]);
+  [postgres, etcd] = await Promise.all([Postgres.start(), TestEtcd.start()]);
   client = await postgres.connect();
-});
+}, ETCD_START_MS_MAX);
 afterAll(() => Promise.all([postgres.stop(), etcd.stop()]));
 
 beforeEach(async () => {

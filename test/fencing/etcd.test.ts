@@ -7,13 +7,13 @@ import {
   fencedWrite,
   StaleTokenError,
 } from '../../src/client/fencing/index.ts';
-import { Etcd } from './support/etcd.ts';
+import { ETCD_START_MS_MAX, TestEtcd } from '../support/etcd.ts';
 
-let etcd: Etcd;
+let etcd: TestEtcd;
 beforeAll(async () => {
-  etcd = await Etcd.start();
-});
-afterAll(() => etcd.stop());
+  etcd = await TestEtcd.start();
+}, ETCD_START_MS_MAX);
+afterAll(() => etcd?.stop());
 
 let resources = 0;
 const nextResource = () => `payouts/r${++resources}`;

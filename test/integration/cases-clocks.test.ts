@@ -174,6 +174,24 @@ describe('TTL, renewal, clocks, pauses', () => {
     expect(keeping.refused).toEqual([]);
   });
 
+  test('case E15: a hundred readers of one name in one session outlast three leases together', async () => {
+    const server = await VirtualServer.start({ modes: ['exclusive', 'shared'] });
+    const sidecar = server.sidecar();
+    const session = await sidecar.open();
+    const keeping = sidecar.keepAlive(session);
+    const tokens: number[] = [];
+    for (let i = 0; i < 100; i++)
+      tokens.push((await sidecar.acquire('a', { sessionId: session, mode: 'shared' })).token);
+    await server.runtime.pass(3 * TTL_MS);
+    expect(await server.lock('a')).toMatchObject({ holderCount: 100 });
+    for (const token of tokens) {
+      expect(sidecar.isHeld('a', token)).toBe(true);
+      await sidecar.release('a', session, token);
+    }
+    expect(server.replica.status().held).toBe(0);
+    expect(keeping.refused).toEqual([]);
+  });
+
   test('case E21: the lease counts from the grant, not from the request: a long wait costs the waiter nothing', async () => {
     const server = await VirtualServer.start();
     const [pod, other] = [server.sidecar(), server.sidecar()];

@@ -147,13 +147,27 @@ describe('an administrator', () => {
     expect((await admin('break', 'jobs/broken', '--token', '7')).code).toBe(125);
   });
 
-  test('break --now: free at once, and on record as unsafe', async () => {
+  test('break --now: the grant is over at once, and the next one has the lock; so it does not say that it is free', async () => {
     const api = shared.api();
     const { token } = await api.lock('broken-now', { client: 'gone', ttl_s: 30 });
-    expect(
-      (await admin('break', 'jobs/broken-now', '--token', `${token}`, '--now', '--reason', 'gone')).code,
-    ).toBe(0);
-    expect(await api.tokenOf('broken-now')).toBeNull();
+    const waiting = api.lock('broken-now', { client: 'next', ttl_s: 30, wait_ms: 20_000 });
+    await api.waiting('broken-now', 1);
+    const broken = await admin(
+      'break',
+      'jobs/broken-now',
+      '--token',
+      `${token}`,
+      '--now',
+      '--reason',
+      'gone',
+    );
+    expect(broken).toMatchObject({
+      code: 0,
+      stdout: `jobs/broken-now: the grant with token ${token} is over\n`,
+    });
+    const next = await waiting;
+    expect(await api.tokenOf('broken-now')).toBe(next.token);
+    await api.close(next.session);
   });
 
   test('unquarantine: back in service, once', async () => {

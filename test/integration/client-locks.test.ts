@@ -165,7 +165,7 @@ test('several locks in opposite orders never wait for each other', async () => {
   expect((await left.describe('jobs/x')).holder).toBeNull();
 });
 
-test('all or none: when the last of several is held, the others are free again', async () => {
+test('case F11: all or none: when the last of several is held, the others are free again', async () => {
   const [holder, other] = [client(), client()];
   await using _held = await holder.acquire('other/z');
   const failure = await failureOf(other.withLocks(['other/z', 'jobs/x'], { waitMs: 200 }, () => undefined));

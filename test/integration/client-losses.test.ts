@@ -2,9 +2,6 @@
  * The client library when things go wrong: the service dies and comes back, stands still, takes the lock away, or the connection
  * breaks; or this very process stands still. Against real `leasehold dev` processes.
  */
-
-import type { AddressInfo } from 'node:net';
-import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, onTestFinished, type TestContext, test } from 'vitest';
@@ -16,6 +13,7 @@ import { eventually } from '../support/dev/lock-api.ts';
 import { OwnDev } from '../support/dev/own-dev.ts';
 import { shareDev } from '../support/dev/shared-dev.ts';
 import type { Workspace } from '../support/dev/workspace.ts';
+import { FaultyProxy } from '../support/faulty-proxy.ts';
 
 const TTL_MS = 5_000;
 const MARGIN_MS = 1_000;
@@ -50,45 +48,11 @@ function aborted(signal: AbortSignal): Promise<number> {
   });
 }
 
-/** A way to the service that a test can cut, for new connections too. */
-class Way {
-  readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
-
-  private constructor(server: Server) {
-    this.#server = server;
-  }
-
-  static async to(port: number): Promise<Way> {
-    const server = createServer();
-    const way = new Way(server);
-    server.on('connection', (near) => {
-      const far = connect(port, '127.0.0.1');
-      for (const [from, to] of [
-        [near, far],
-        [far, near],
-      ] as const) {
-        way.#sockets.add(from);
-        from.on('error', () => undefined).on('close', () => to.destroy());
-        from.pipe(to);
-      }
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => {
-      server.close();
-      way.cut();
-    });
-    return way;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  cut(): void {
-    for (const socket of this.#sockets) socket.destroy();
-    this.#sockets.clear();
-  }
+/** A way to the service that the test can cut. */
+async function wayTo({ url }: DevProcess): Promise<FaultyProxy> {
+  const way = await FaultyProxy.start(url);
+  onTestFinished(() => way.stop());
+  return way;
 }
 
 describe('with a service of its own', () => {
@@ -215,8 +179,8 @@ describe('with a service that goes on', () => {
   }
 
   test('the connection breaks: the session is over, and its holder knows at once', async () => {
-    const way = await Way.to(dev.process.port);
-    const locks = client(way.url);
+    const way = await wayTo(dev.process);
+    const locks = client(way.endpoint);
     const lock = await locks.acquire('jobs/a');
     way.cut();
     const cutAt = performance.now();
@@ -230,9 +194,9 @@ describe('with a service that goes on', () => {
   });
 
   test('with keepalive `app` a broken connection loses nothing', async () => {
-    const way = await Way.to(dev.process.port);
+    const way = await wayTo(dev.process);
     // Keepalives every three seconds; without them it would be lost after twelve.
-    const locks = client(way.url, { keepalive: 'app', ttlMs: 3 * TTL_MS });
+    const locks = client(way.endpoint, { keepalive: 'app', ttlMs: 3 * TTL_MS });
     const lock = await locks.acquire('jobs/a');
     for (let cuts = 0; cuts < 8; cuts++) {
       await pause(2_000);
@@ -246,8 +210,8 @@ describe('with a service that goes on', () => {
   test(
     'cases C07, C09, C10, C11: a connection that breaks in the middle of an acquire or a release leaves no lock behind',
     async () => {
-      const way = await Way.to(dev.process.port);
-      const locks = client(way.url, { keepalive: 'app' });
+      const way = await wayTo(dev.process);
+      const locks = client(way.endpoint, { keepalive: 'app' });
       const direct = client(dev.process.url);
       const outcomes: string[] = [];
       for (let round = 0; round < 30; round++) {

@@ -15,7 +15,7 @@ const runtime = createSystemRuntime({ logLevel: 'silent' });
 let etcd: TestEtcd;
 
 beforeAll(async () => {
-  etcd = await TestEtcd.start(['--unsafe-no-fsync']);
+  etcd = await TestEtcd.start();
 }, ETCD_START_MS_MAX);
 
 afterAll(() => etcd?.stop());

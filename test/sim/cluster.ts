@@ -147,7 +147,9 @@ export class Cluster {
       findings,
       fastestRate: 1 + plan.rateSpread,
       isFirstStall: () => faultsSeen.clearBeforeUs(`server ${alias}`) > LONGEST_TTL_MS * 1.02 * US_PER_MS,
-      onGranted: (before) => this.#askHolders(alias, before),
+      onGranted: (over) => {
+        for (const grant of over) this.#askHolders(alias, grant);
+      },
     });
     store.judge = judge;
     const processes =
@@ -208,9 +210,8 @@ export class Cluster {
     return { machine, sidecar, applications: Array(plan.applicationsPerSidecar).fill(null) };
   }
 
-  /** Nobody may answer "held" for the grant before when the next one is given (promise 5). */
-  #askHolders(alias: string, before: GrantKnown | undefined): void {
-    if (before === undefined) return;
+  /** Whether somebody answers "held" for a grant that is over, when the next one is given (promise 5). */
+  #askHolders(alias: string, before: GrantKnown): void {
     const group = this.groups.find((one) => one.alias === alias) as LockGroup;
     for (const { sidecar: node } of this.hosts) {
       if (node.sidecar === null || node.process.isPaused) continue;

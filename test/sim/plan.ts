@@ -4,6 +4,7 @@
  */
 import type { NamespaceConfig } from '../../src/api/config.ts';
 import type { Random } from '../support/random.ts';
+import { allowing, type LockHabits, makeLocks, PLAIN_LOCKS } from './plan-locks.ts';
 import type { World } from './world/world.ts';
 
 export const FAULT_KINDS = [
@@ -27,6 +28,7 @@ export const FAULT_KINDS = [
   'namespaceRemoved',
   'breakLock',
   'quarantine',
+  'modesChange',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -75,15 +77,23 @@ export interface Plan {
   /** Mean time between two faults of a kind, ms. */
   readonly faults: ReadonlyMap<FaultKind, number>;
   readonly habits: Habits;
+  readonly locks: LockHabits;
+  /** How long machines sleep, ms. */
+  readonly sleepMs: readonly number[];
 }
 
 const FAULT_SHARE = 0.3;
 const TTLS_MS = [5_000, 8_000, 15_000, 20_000];
+const LONG_SLEEPS_MS = [2_600, 8_000, 60_000];
+/** Down to what is noticed with a TTL of 5 s (rule A2). */
+const SHORT_SLEEPS_MS = [700, 1_200, 1_900, 3_000];
+/** Drawn apart from the rest of the plan: see plan-locks.ts. */
+const DRAWN_APART: readonly FaultKind[] = ['modesChange'];
 
 export function makePlan(world: World): Plan {
   const random = world.random('plan');
   const isOneProcess = random.chance(0.2);
-  return {
+  const plain: Plan = {
     aliases: random.chance(0.2) ? ['blue', 'green'] : ['blue'],
     isOneProcess,
     sidecars: isOneProcess ? 1 : random.pick([1, 2, 2, 3, 3, 4, 5]),
@@ -109,12 +119,38 @@ export function makePlan(world: World): Plan {
     snapshotDueBytes: random.chance(0.4) ? random.pick([2_000, 20_000, 100_000]) : undefined,
     faults: makeFaults(random, isOneProcess),
     habits: makeHabits(random),
+    locks: PLAIN_LOCKS,
+    sleepMs: LONG_SLEEPS_MS,
   };
+  return withLocks(plain, world.random('locks'));
+}
+
+/** The rest of a plan, drawn apart from what is above. */
+function withLocks(plan: Plan, random: Random): Plan {
+  const locks = makeLocks(random);
+  const sleepMs = random.chance(0.4) ? SHORT_SLEEPS_MS : LONG_SLEEPS_MS;
+  const everyMs = random.pick([3_000, 8_000, 30_000]);
+  const changes = locks !== PLAIN_LOCKS && random.chance(0.6);
+  return {
+    ...plan,
+    locks,
+    sleepMs,
+    config: allowing(plan.config, locks, plan.names, random),
+    faults: changes ? new Map([...plan.faults, ['modesChange', everyMs]]) : plan.faults,
+  };
+}
+
+/** The same plan with nothing but plain exclusive locks and long sleeps: what there was before the others. */
+export function exclusiveOnly(plan: Plan): Plan {
+  const faults = new Map([...plan.faults].filter(([kind]) => !DRAWN_APART.includes(kind)));
+  const config: NamespaceConfig = { ...plan.config, modes: ['exclusive'], semaphores: [] };
+  return { ...plan, locks: PLAIN_LOCKS, sleepMs: LONG_SLEEPS_MS, config, faults };
 }
 
 function makeFaults(random: Random, isOneProcess: boolean): ReadonlyMap<FaultKind, number> {
   const faults = new Map<FaultKind, number>();
   for (const kind of FAULT_KINDS) {
+    if (DRAWN_APART.includes(kind)) continue;
     if (random.chance(FAULT_SHARE)) faults.set(kind, random.pick([8_000, 30_000, 120_000, 400_000]));
   }
   return sensible(faults, isOneProcess);

@@ -118,7 +118,9 @@ export function summary(reports: readonly RunReport[]): string {
   }
   return (
     `${hoursOf(reports).toFixed(1)} virtual hours, ${sum(({ steps }) => steps)} steps: ` +
-    `${sum(({ grants }) => grants)} grants, ${sum(({ sessions }) => sessions)} sessions, ` +
+    `${sum(({ grants }) => grants)} grants (${sum(({ tally }) => tally.shared)} shared, ` +
+    `${sum(({ tally }) => tally.semaphore)} semaphore, ${sum(({ tally }) => tally.joined)} joined, ` +
+    `${sum(({ tally }) => tally.partlyReleased)} partly released, ${sum(({ tally }) => tally.permitsCut)} cut), ${sum(({ sessions }) => sessions)} sessions, ` +
     `${sum(({ entries }) => entries)} entries, ${sum(({ takeOvers }) => takeOvers)} take-overs, ` +
     `${sum(({ calls }) => calls)} calls, ${sum(({ writes }) => writes)} writes and ` +
     `${sum(({ staleWrites }) => staleWrites)} refused as stale; ` +

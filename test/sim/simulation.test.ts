@@ -4,13 +4,14 @@
  * them: `npm run test:long`.
  */
 import { describe, expect, it } from 'vitest';
-import { withFaults } from './plan.ts';
+import { exclusiveOnly, type Plan, withFaults } from './plan.ts';
+import { isPlain, type LockHabits } from './plan-locks.ts';
 import { told } from './seeds.ts';
 import { type RunReport, simulate } from './simulation.ts';
 
 const HOURS = 0.05;
 const FIXED_SEEDS = Array.from({ length: 16 }, (_, i) => i + 1);
-/** Runs in which something was found once. */
+/** Runs in which something was found once, when nothing but plain exclusive locks was asked for. */
 const FOUND_BEFORE = [
   { seed: 20_175, what: 'a grant under a revoke came back after a sleep of the machine' },
   { seed: 20_187, what: 'the judge did not take the opening of a stream for a sign of life' },
@@ -34,7 +35,8 @@ describe('simulated runs keep every promise', () => {
   it.each(FOUND_BEFORE)(
     'seed $seed: $what',
     async ({ seed }) => {
-      expect(told(await simulate({ seed, hours: HOURS }), HOURS)).toBe(`seed ${seed}: nothing found`);
+      const report = await simulate({ seed, hours: HOURS, changePlan: exclusiveOnly });
+      expect(told(report, HOURS)).toBe(`seed ${seed}: nothing found`);
     },
     RUN_MS,
   );
@@ -48,6 +50,46 @@ describe('simulated runs keep every promise', () => {
     expect(sum(({ writes }) => writes)).toBeGreaterThan(500);
     expect(new Set(reports.flatMap(({ faults }) => [...faults.keys()])).size).toBeGreaterThan(14);
   });
+
+  it('and locks of every mode were held and shared, though many runs asked for plain ones alone', () => {
+    const sum = (count: (report: RunReport) => number): number =>
+      reports.reduce((all, report) => all + count(report), 0);
+    expect(sum(({ tally }) => tally.shared)).toBeGreaterThan(50);
+    expect(sum(({ tally }) => tally.semaphore)).toBeGreaterThan(50);
+    expect(sum(({ tally }) => tally.joined)).toBeGreaterThan(20);
+    expect(sum(({ tally }) => tally.partlyReleased)).toBeGreaterThan(20);
+    const plain = reports.filter(({ plan }) => isPlain(plan.locks));
+    expect(plain.length).toBeGreaterThanOrEqual(4);
+    for (const { tally } of plain) expect(Object.values(tally).every((count) => count === 0)).toBe(true);
+  });
+});
+
+describe('locks in all modes, while an administrator changes permits', () => {
+  const locks: LockHabits = {
+    modes: ['exclusive', 'shared', 'semaphore'],
+    reentrant: 0.4,
+    takesMore: 0.2,
+    asksWrong: 0.05,
+    owners: ['one', 'other'],
+  };
+  const mixed = (plan: Plan): Plan => {
+    const semaphores = [{ pattern: 'job-0', permits: 4 }];
+    const config = { ...plan.config, modes: locks.modes, semaphores, heldLocks: 1_000, locksPerClient: 100 };
+    const habits = { ...plan.habits, thinkMs: 1_000, holdMs: 4_000 };
+    return withFaults({ ...plan, locks, config, habits, names: 2, sidecars: 2 }, ['modesChange'], 5_000);
+  };
+
+  it.each([401, 402, 403])(
+    'seed %i: permits are cut under those who hold them',
+    async (seed) => {
+      const report = await simulate({ seed, hours: HOURS, changePlan: mixed });
+      expect(report.findings).toEqual([]);
+      expect(report.tally.permitsCut).toBeGreaterThan(0);
+      expect(report.tally.joined).toBeGreaterThan(0);
+      expect(report.tally.shared).toBeGreaterThan(0);
+    },
+    RUN_MS,
+  );
 });
 
 describe('one process, as leasehold dev is', () => {

@@ -6,6 +6,7 @@ import { history } from '../../src/server/recovery.ts';
 import { Cluster } from './cluster.ts';
 import { FaultInjector } from './faults/injector.ts';
 import type { Finding } from './judge/findings.ts';
+import type { LockTally } from './judge/group-judge.ts';
 import type { LockGroup } from './nodes/lock-group.ts';
 import { makePlan, type Plan } from './plan.ts';
 import { type TraceLine, World } from './world/world.ts';
@@ -28,6 +29,8 @@ export interface RunReport {
   readonly steps: number;
   readonly entries: number;
   readonly grants: number;
+  /** What became of modes and re-entrancy. */
+  readonly tally: LockTally;
   readonly sessions: number;
   readonly takeOvers: number;
   readonly calls: number;
@@ -165,6 +168,13 @@ function report(cluster: Cluster, injector: FaultInjector): RunReport {
     steps: world.steps,
     entries: sum(({ judge }) => judge.entries),
     grants: sum(({ judge }) => judge.counts.grants),
+    tally: {
+      shared: sum(({ judge }) => judge.tally.shared),
+      semaphore: sum(({ judge }) => judge.tally.semaphore),
+      joined: sum(({ judge }) => judge.tally.joined),
+      partlyReleased: sum(({ judge }) => judge.tally.partlyReleased),
+      permitsCut: sum(({ judge }) => judge.tally.permitsCut),
+    },
     sessions: sum(({ judge }) => judge.counts.sessions),
     takeOvers: sum(({ judge }) => judge.counts.takeOvers),
     calls: cluster.sidecars.reduce((all, { http }) => all + http.calls, 0),

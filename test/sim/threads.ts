@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import type { RunReport } from './simulation.ts';
 
-/** Most of what a run makes is short-lived: collected in large pieces, that costs a fifth less time. */
+/** Most of what a run makes is short-lived, and is collected the less often the more room there is for it. */
 const YOUNG_GENERATION_MB = 192;
 
 export interface ManyRuns {

@@ -1,14 +1,13 @@
-/** A real etcd for tests: one member on loopback with a folder of its own, started, paused and ended by the test. */
-import { type ChildProcess, spawn } from 'node:child_process';
+/** A real etcd for tests: one member on loopback with an empty folder of its own, started, paused and ended by the test. */
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { ensureEtcd } from '../../scripts/etcd.mjs';
-import type { Stored } from '../../src/log/engines.fixture.ts';
 import { EtcdClient } from '../../src/log/etcd/client.ts';
-import { openEtcdLog } from '../../src/log/etcd/etcd-log.ts';
-import { Keys } from '../../src/log/etcd/keys.ts';
-import { systemPorts, temporaryDirectory } from '../../src/log/log.fixture.ts';
 import { systemClock } from '../../src/platform/system-runtime.ts';
+import { ServerProcess } from './server-process.ts';
 
 /** Building it takes minutes on a fresh machine; the cache folder keeps it. */
 export const ETCD_START_MS_MAX = 15 * 60_000;
@@ -16,96 +15,68 @@ const READY_MS_MAX = 30_000;
 
 export class TestEtcd {
   readonly endpoint: string;
-  readonly #child: ChildProcess;
-  readonly #directory: { readonly path: string; remove(): void };
+  readonly #folder: string;
+  readonly #server: ServerProcess;
 
-  private constructor(endpoint: string, child: ChildProcess, directory: { path: string; remove(): void }) {
+  private constructor(endpoint: string, folder: string, server: ServerProcess) {
     this.endpoint = endpoint;
-    this.#child = child;
-    this.#directory = directory;
+    this.#folder = folder;
+    this.#server = server;
   }
 
-  /** `flags`: more of etcd's own. */
-  static async start(flags: readonly string[] = []): Promise<TestEtcd> {
-    const binary = await ensureEtcd();
-    const directory = temporaryDirectory();
-    const [client, peer] = [await freePort(), await freePort()];
-    const endpoint = `http://127.0.0.1:${client}`;
-    const peers = `http://127.0.0.1:${peer}`;
-    const args = ['--name=m1', `--data-dir=${directory.path}/data`, '--log-level=error'];
+  static async start(): Promise<TestEtcd> {
+    const command = await ensureEtcd();
+    const folder = mkdtempSync(join(tmpdir(), 'leasehold-etcd-'));
+    const endpoint = await freeUrl();
+    const peers = await freeUrl();
+    // Nothing here loses power, so nothing is synced.
+    const args = [
+      '--name=m1',
+      `--data-dir=${join(folder, 'data')}`,
+      '--log-level=error',
+      '--unsafe-no-fsync',
+    ];
     args.push(`--listen-client-urls=${endpoint}`, `--advertise-client-urls=${endpoint}`);
     args.push(`--listen-peer-urls=${peers}`, `--initial-advertise-peer-urls=${peers}`);
-    args.push(`--initial-cluster=m1=${peers}`, ...flags);
-    const child = spawn(binary, args, { stdio: ['ignore', 'ignore', 'inherit'] });
-    const etcd = new TestEtcd(endpoint, child, directory);
-    await etcd.#ready();
-    return etcd;
+    args.push(`--initial-cluster=m1=${peers}`);
+    const server = new ServerProcess({ command, args, cwd: folder, stopSignal: 'SIGKILL' });
+    await server.until(async () => (await fetch(`${endpoint}/health`)).ok, READY_MS_MAX);
+    return new TestEtcd(endpoint, folder, server);
   }
 
-  client(options: { readonly callMs?: number } = {}): EtcdClient {
-    return new EtcdClient({ endpoints: [this.endpoint], clock: systemClock, ...options });
+  /** To be closed by the test. */
+  client(): EtcdClient {
+    return new EtcdClient({ endpoints: [this.endpoint], clock: systemClock });
+  }
+
+  /** The value of a key, null if it is missing. */
+  async get(key: string): Promise<string | null> {
+    const client = this.client();
+    const [pairs] = await client.read([{ key: Buffer.from(key) }]);
+    client.close();
+    return pairs?.[0]?.value.toString() ?? null;
   }
 
   pause(): void {
-    this.#child.kill('SIGSTOP');
+    this.#server.signal('SIGSTOP');
   }
 
   resume(): void {
-    this.#child.kill('SIGCONT');
+    this.#server.signal('SIGCONT');
   }
 
   async stop(): Promise<void> {
-    const ended = once(this.#child, 'exit');
-    this.#child.kill('SIGKILL');
-    await ended;
-    this.#directory.remove();
-  }
-
-  async #ready(): Promise<void> {
-    const deadline = Date.now() + READY_MS_MAX;
-    for (;;) {
-      const health = await fetch(`${this.endpoint}/health`).catch(() => undefined);
-      if (health?.ok === true) return;
-      if (Date.now() > deadline || this.#child.exitCode !== null) throw new Error('etcd did not start');
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+    await this.#server.stop();
+    rmSync(this.#folder, { recursive: true, force: true });
   }
 }
 
-async function freePort(): Promise<number> {
+async function freeUrl(): Promise<string> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   server.close();
   await once(server, 'close');
   if (address === null || typeof address === 'string') throw new Error('no port is free');
-  return address.port;
-}
-
-let prefixes = 0;
-
-/** A log of its own on this etcd, on which handles are opened. */
-export function storedInEtcd(etcd: () => TestEtcd): Stored {
-  prefixes += 1;
-  const prefix = `test-${prefixes}/`;
-  return {
-    open: () =>
-      openEtcdLog({
-        endpoints: [etcd().endpoint],
-        clock: systemClock,
-        prefix,
-        leaseTtlSeconds: 2,
-        ...systemPorts(),
-      }),
-    damageChunk: async (manifest, number) => {
-      const client = etcd().client();
-      const key = new Keys(prefix).chunk(manifest.id, number);
-      const [pairs] = await client.read([{ key }]);
-      const value = pairs?.[0]?.value as Buffer;
-      value[0] = (value[0] ?? 0) ^ 1;
-      await client.txn({ success: [{ request_put: { key, value } }] });
-      client.close();
-    },
-    remove: () => undefined,
-  };
+  return `http://127.0.0.1:${address.port}`;
 }

@@ -4,14 +4,14 @@
  */
 import fc from 'fast-check';
 import { MODES } from '../../src/api/config.ts';
-import type {
-  CommandResult,
-  GrantView,
-  HistoryEntry,
-  HolderView,
-  LockEvent,
-  RevokeCause,
-  WaitView,
+import {
+  type CommandResult,
+  type GrantView,
+  type HistoryEntry,
+  type HolderView,
+  type LockEvent,
+  REVOKE_CAUSES,
+  type WaitView,
 } from '../../src/api/entry.ts';
 import { ERRORS, type ErrorCode } from '../../src/api/errors.ts';
 import { FORMAT_VERSION } from '../../src/api/limits.ts';
@@ -50,13 +50,7 @@ const text = fc
 const mode = fc.constantFrom(...MODES);
 const code = fc.constantFrom(...(Object.keys(ERRORS) as ErrorCode[]));
 const sessionEndCause = fc.constantFrom('closed', 'stream', 'expired', 'threw');
-const revokeCause: fc.Arbitrary<RevokeCause> = fc.constantFrom(
-  'break',
-  'maxHold',
-  'consumerRemoved',
-  'permitsCut',
-  'namespaceDeleted',
-);
+const revokeCause = fc.constantFrom(...REVOKE_CAUSES);
 const refusalCode = fc.constantFrom(
   'INVALID',
   'FORBIDDEN',

@@ -33,7 +33,9 @@ export async function breakLock(fullName: string, flags: BreakFlags): Promise<bo
     const holders = holdersText(await client.getLock({ namespace, name }));
     throw new LeaseholdError(refused, `nothing was done: token ${token} is not in force; ${holders}`);
   });
-  await print(now ? `${fullName} is free` : `${fullName} is being taken away from its holder`);
+  // Not that the name is free: others may hold it too, and whoever waited has it by now.
+  const outcome = now ? 'is over' : 'is being taken away from its holder';
+  await print(`${fullName}: the grant with token ${token} ${outcome}`);
   return true;
 }
 

@@ -2,18 +2,18 @@
  * The `dev` sub-command: flags and help.
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { API_PORT_DEFAULT } from '../../api/limits.ts';
 import type { LogLevel } from '../../platform/system-runtime.ts';
 import { DATA_FOLDER_DEFAULT } from '../conventions.ts';
 import type { DevFlags } from './dev.ts';
 
-const DEFAULT_PORT = 7070;
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const satisfies readonly LogLevel[];
 
 export function devCommand(): Command {
   return new Command('dev')
     .description('Serve the lock API on localhost from one process, configured by LockNamespace manifests.')
     .requiredOption('-f, --filename <path>', 'manifest file or folder; may be repeated', collect)
-    .option('-p, --port <number>', 'port on 127.0.0.1 (0 = any free one)', parsePort, DEFAULT_PORT)
+    .option('-p, --port <number>', 'port on 127.0.0.1 (0 = any free one)', parsePort, API_PORT_DEFAULT)
     .option(
       '-d, --data <folder>',
       'where grants are kept; delete it to start from nothing',

@@ -33,7 +33,8 @@ export interface Holder {
   readonly mode: string;
   readonly permits: number;
   readonly held_for_ms: number;
-  readonly revoking: boolean;
+  /** Why it is being taken away; null while it is not. */
+  readonly revoking: string | null;
 }
 
 export interface Waiter {
@@ -46,8 +47,9 @@ export interface Waiter {
 
 export interface Lock {
   readonly name: string;
-  /** By rising token. */
+  /** By rising token; the first of `holder_count`. */
   readonly holders: readonly Holder[];
+  readonly holder_count: number;
   readonly waiters: number;
   readonly queue: readonly Waiter[];
   readonly lock_delay_ms: number;

@@ -1,13 +1,14 @@
 /**
- * The client of the HTTP API that the commands need, on Node's own `http`: an acquire may be answered a day later, which `fetch` does
- * not wait for. A refusal rejects with LeaseholdError, a call without an answer with UnavailableError.
+ * The HTTP API as the commands need it, over the transport of the client library: one method for each route, and no sessions of
+ * its own. A refusal rejects with LeaseholdError, a call without an answer with UnavailableError.
  */
-import { Agent, type IncomingMessage, request } from 'node:http';
-import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
-import { ERRORS, type ErrorCode, type ErrorDetails, LeaseholdError } from '../../api/errors.ts';
+import { ERRORS } from '../../api/errors.ts';
+import { API_URL_DEFAULT } from '../../api/limits.ts';
+import { errorOf } from '../../client/errors.ts';
+import { type Answer, type Call, HttpTransport, NoAnswerError } from '../../client/http.ts';
+import { onAbort, systemRuntime } from '../../client/runtime.ts';
 import { UnavailableError, UsageError } from '../errors.ts';
-import type { Acquired, Deadline, EventLine, Lock, LockPage, OpenedSession, Renewed } from './answers.ts';
+import type { Acquired, EventLine, Lock, LockPage, OpenedSession, Renewed } from './answers.ts';
 
 /** Calls that do not wait for a lock are answered within a beat of the log; this is far more. */
 const ANSWER_MS_MAX = 10_000;
@@ -45,51 +46,43 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
-interface Call extends CallOptions {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  readonly path: string;
-  readonly body?: object;
-}
+type Route = Pick<Call, 'method' | 'path'> & { readonly body?: object };
 
 export class LockApi {
   readonly url: string;
-  readonly #origin: URL;
-  readonly #agent = new Agent({ keepAlive: true });
+  readonly #transport: HttpTransport;
 
   /** Throws UsageError when `url` is none. */
   constructor(url: string) {
-    this.#origin = originOf(url);
-    this.url = this.#origin.origin;
+    const origin = originOf(url);
+    this.url = origin;
+    this.#transport = new HttpTransport(new URL(origin), systemRuntime);
   }
 
   open(body: OpenBody, options?: CallOptions): Promise<OpenedSession> {
-    return this.#json({ method: 'POST', path: '/v1/sessions', body, ...options });
+    return this.#json({ method: 'POST', path: '/v1/sessions', body }, options);
   }
 
   /** Releases everything that the session holds. */
   async close(sessionId: string, options?: CallOptions): Promise<void> {
-    await this.#json({ method: 'DELETE', path: sessionPath(sessionId), ...options });
+    await this.#json({ method: 'DELETE', path: sessionPath(sessionId) }, options);
   }
 
   acquire(name: string, body: AcquireBody, options?: CallOptions): Promise<Acquired> {
     const timeoutMs = body.wait_ms + WAIT_GRACE_MS;
-    return this.#json({ method: 'POST', path: lockPath(name, '/acquire'), body, timeoutMs, ...options });
+    return this.#json({ method: 'POST', path: lockPath(name, '/acquire'), body }, { timeoutMs, ...options });
   }
 
   renew(name: string, body: GrantBody, options?: CallOptions): Promise<Renewed> {
-    return this.#json({ method: 'POST', path: lockPath(name, '/renew'), body, ...options });
+    return this.#json({ method: 'POST', path: lockPath(name, '/renew'), body }, options);
   }
 
   release(name: string, body: GrantBody, options?: CallOptions): Promise<{ readonly already?: true }> {
-    return this.#json({ method: 'POST', path: lockPath(name, '/release'), body, ...options });
+    return this.#json({ method: 'POST', path: lockPath(name, '/release'), body }, options);
   }
 
   lock(name: string): Promise<Lock> {
     return this.#json({ method: 'GET', path: lockPath(name) });
-  }
-
-  keepalive(sessionId: string, options?: CallOptions): Promise<Deadline> {
-    return this.#json({ method: 'POST', path: `${sessionPath(sessionId)}/keepalive`, ...options });
   }
 
   /** All locks whose full names start with `prefix`, page by page. */
@@ -103,56 +96,50 @@ export class LockApi {
     } while (next !== undefined);
   }
 
-  /** Lines of the session's event stream, until the other side ends it (or breaks off: UnavailableError) or `signal` fires. */
-  async *events(sessionId: string, signal: AbortSignal): AsyncGenerator<EventLine> {
-    const response = await this.#send({ method: 'GET', path: `${sessionPath(sessionId)}/events`, signal });
-    if (response.statusCode !== 200) throw refusalOf(response, await text(response));
-    try {
-      for await (const line of createInterface({ input: response })) yield JSON.parse(line) as EventLine;
-    } catch (error) {
-      throw new UnavailableError('the event stream broke off', { cause: error });
-    }
+  /** Follows the session's event stream; resolves when it is over, whoever ended it. */
+  async follow(sessionId: string, signal: AbortSignal, onLine: (line: EventLine) => void): Promise<void> {
+    const call = { method: 'GET', path: `${sessionPath(sessionId)}/events`, limitMs: ANSWER_MS_MAX } as const;
+    const stream = await this.#transport
+      .stream({ ...call, signals: [signal] }, (line) => onLine(line as unknown as EventLine))
+      .catch((error: unknown) => this.#unreachable(error));
+    if ('status' in stream) throw refusalOf(stream);
+    const forget = onAbort([signal], () => stream.close());
+    await stream.ended;
+    forget();
   }
 
-  async #json<Answer>(call: Call): Promise<Answer> {
-    const response = await this.#send({ timeoutMs: ANSWER_MS_MAX, ...call });
-    const body = await text(response).catch((error: unknown) => {
-      throw this.#unreachable(error);
-    });
-    if (response.statusCode !== 200) throw refusalOf(response, body);
-    return JSON.parse(body) as Answer;
+  async #json<T>(
+    { body, ...route }: Route,
+    { signal, timeoutMs = ANSWER_MS_MAX }: CallOptions = {},
+  ): Promise<T> {
+    const call: Call = {
+      ...route,
+      limitMs: timeoutMs,
+      ...(body !== undefined && { body: { ...body } }),
+      ...(signal !== undefined && { signals: [signal] }),
+    };
+    const answer = await this.#transport.call(call).catch((error: unknown) => this.#unreachable(error));
+    if (answer.status !== 200) throw refusalOf(answer);
+    return answer.body as T;
   }
 
-  #send({ method, path, body, signal, timeoutMs }: Call): Promise<IncomingMessage> {
-    const signals = [signal, timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)];
-    return new Promise((resolve, reject) => {
-      const sending = request(new URL(path, this.#origin), {
-        method,
-        agent: this.#agent,
-        headers: body === undefined ? {} : { 'content-type': 'application/json' },
-        signal: AbortSignal.any(signals.filter((one) => one !== undefined)),
-      });
-      sending.once('response', resolve);
-      // Also after the answer began: then its reader is told, and nobody listens here any more.
-      sending.on('error', (error) => reject(this.#unreachable(error)));
-      sending.end(body === undefined ? undefined : JSON.stringify(body));
-    });
-  }
-
-  #unreachable(cause: unknown): UnavailableError {
-    const isTimeout = cause instanceof Error && cause.name === 'AbortError';
-    const why = isTimeout ? 'gave no answer in time' : `cannot be reached (${messageOf(cause)})`;
+  #unreachable(error: unknown): never {
+    if (!(error instanceof NoAnswerError)) throw error;
+    const isTimeout = error.kind === 'late' || error.kind === 'aborted';
+    const why = isTimeout
+      ? 'gave no answer in time'
+      : `cannot be reached (${messageOf(error.cause ?? error)})`;
     const help = 'start one with "leasehold dev -f ...", or say where it is with --url or LEASEHOLD_URL';
-    return new UnavailableError(`the lock API at ${this.url} ${why}; ${help}`, { cause });
+    throw new UnavailableError(`the lock API at ${this.url} ${why}; ${help}`, { cause: error });
   }
 }
 
-function originOf(url: string): URL {
+function originOf(url: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : null;
   if (parsed?.protocol !== 'http:') {
-    throw new UsageError(`${url} is no URL of a lock API; it looks like http://127.0.0.1:7070`);
+    throw new UsageError(`${url} is no URL of a lock API; it looks like ${API_URL_DEFAULT}`);
   }
-  return parsed;
+  return parsed.origin;
 }
 
 function lockPath(name: string, action = ''): string {
@@ -164,22 +151,9 @@ function sessionPath(sessionId: string): string {
 }
 
 /** Something that is no lock API at all may answer anything. */
-function refusalOf({ statusCode }: IncomingMessage, body: string): Error {
-  const parsed = jsonOf(body);
-  if (parsed !== null && Object.hasOwn(ERRORS, String(parsed.code))) {
-    const { code, message, ...details } = parsed;
-    return new LeaseholdError(code as ErrorCode, String(message), details as ErrorDetails);
-  }
-  return new UnavailableError(`what answers there with status ${statusCode} is no lock API`);
-}
-
-function jsonOf(body: string): Readonly<Record<string, unknown>> | null {
-  try {
-    const parsed: unknown = JSON.parse(body);
-    return typeof parsed === 'object' ? (parsed as Readonly<Record<string, unknown>>) : null;
-  } catch {
-    return null;
-  }
+function refusalOf(answer: Answer): Error {
+  if (Object.hasOwn(ERRORS, String(answer.body.code))) return errorOf(answer);
+  return new UnavailableError(`what answers there with status ${answer.status} is no lock API`);
 }
 
 function messageOf(error: unknown): string {

@@ -31,8 +31,8 @@ export async function describe(name: string, { url, output }: LookFlags): Promis
 }
 
 function lsRow(lock: Lock): string[] {
-  const [first, ...others] = lock.holders;
-  const more = others.length === 0 ? '' : ` +${others.length}`;
+  const [first] = lock.holders;
+  const more = lock.holder_count <= 1 ? '' : ` +${lock.holder_count - 1}`;
   const holder =
     first === undefined
       ? ['-', '-', '-']
@@ -66,14 +66,14 @@ function holderFacts(holder: Holder): (readonly [string, string])[] {
     ['purpose', holder.purpose === '' ? '-' : word(holder.purpose)],
     ['token', String(holder.token)],
     ['mode', modeText(holder)],
-    ['held for', `${seconds(holder.held_for_ms)}${holder.revoking ? ', being taken away' : ''}`],
+    ['held for', `${seconds(holder.held_for_ms)}${holder.revoking === null ? '' : ', being taken away'}`],
   ];
 }
 
 function stateOf(lock: Lock): string {
   if (lock.quarantined) return 'quarantined';
   const { holders } = lock;
-  if (holders.length > 0) return holders.some(({ revoking }) => revoking) ? 'revoking' : 'held';
+  if (holders.length > 0) return holders.some(({ revoking }) => revoking !== null) ? 'revoking' : 'held';
   if (lock.lock_delay_ms > 0) return 'delayed';
   return lock.waiters > 0 ? 'waited for' : 'free';
 }

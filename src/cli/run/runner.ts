@@ -244,7 +244,7 @@ export class Runner {
     const follow = async (): Promise<void> => {
       while (!signal.aborted) {
         try {
-          for await (const line of this.#options.api.events(session, signal)) this.#onLine(line);
+          await this.#options.api.follow(session, signal, (line) => this.#onLine(line));
         } catch (error) {
           if (error instanceof LeaseholdError && error.code === 'SESSION_EXPIRED') return;
         }

@@ -1,20 +1,12 @@
 /** What callers get back, as schemas: handlers are typed by them, tests check the server's answers against them. */
 import * as z from 'zod';
 import { MODES } from '../../api/config.ts';
-import type { RevokeCause } from '../../api/entry.ts';
+import { REVOKE_CAUSES } from '../../api/entry.ts';
 import { ERRORS, type ErrorCode } from '../../api/errors.ts';
 import { token } from './fields.ts';
 
 const milliseconds = (description: string) => z.number().int().meta({ description });
 
-/** Names the kinds of revokes; in step with `RevokeCause`. */
-const REVOKE_CAUSES = [
-  'break',
-  'maxHold',
-  'consumerRemoved',
-  'permitsCut',
-  'namespaceDeleted',
-] as const satisfies readonly RevokeCause[];
 const revokeCause = z.enum(REVOKE_CAUSES);
 
 const deadlineFields = {

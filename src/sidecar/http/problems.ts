@@ -102,7 +102,7 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
 function typeWord(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
-  if (typeof value !== 'number') return TYPE_WORDS[typeof value] ?? typeof value;
+  if (typeof value !== 'number' || Number.isInteger(value)) return TYPE_WORDS[typeof value] ?? typeof value;
   return Number.isFinite(value) ? 'a fraction' : 'a number too large to represent';
 }
 

@@ -7,7 +7,7 @@ import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import pg from 'pg';
-import { ServerProcess } from './servers.ts';
+import { ServerProcess } from '../../support/server-process.ts';
 
 const START_MS_MAX = 20_000;
 const SUPERUSER = 'tester';

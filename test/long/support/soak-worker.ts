@@ -203,7 +203,7 @@ const TURNS: Readonly<Record<string, Turn>> = {
     await worker.call('held', 'GET', worker.path(name, 'held?token=7'));
     const report = { token: 7, resource: 'soak' };
     await worker.call('stale report', 'POST', worker.path(name, 'stale-reports'), report);
-    await worker.call('metrics', 'GET', '/livez');
+    await worker.call('livez', 'GET', '/livez');
   },
 };
 

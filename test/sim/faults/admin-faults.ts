@@ -1,9 +1,11 @@
 /** What an administrator does in the middle of it all: other limits, a removed namespace, broken locks, names out of service. */
 import type { Command } from '../../../src/api/entry.ts';
+import { holdsOf } from '../../../src/core/crowd.ts';
 import type { Random } from '../../support/random.ts';
 import type { Cluster } from '../cluster.ts';
 import type { LockGroup } from '../nodes/lock-group.ts';
 import { makeConfig } from '../plan.ts';
+import { allowing, changeLive } from '../plan-locks.ts';
 import { type FaultMaker, moment } from './fault.ts';
 
 const ABSENCE_MS = [100, 3_000, 20_000];
@@ -20,7 +22,20 @@ function submit(group: LockGroup, command: Command): void {
 const configChange: FaultMaker = (cluster, random) => {
   const group = random.pick(cluster.groups);
   if (group.config === null) return null;
-  group.config = makeConfig(random);
+  const { locks, names } = cluster.plan;
+  group.config = allowing(makeConfig(random), locks, names, random);
+  configure(group);
+  return moment();
+};
+
+/** Permits and modes alone, while everything else stays as it is. */
+const modesChange: FaultMaker = (cluster, random) => {
+  const group = random.pick(cluster.groups);
+  if (group.config === null) return null;
+  const { locks, names } = cluster.plan;
+  const changed = changeLive(group.config, locks, names, random);
+  if (changed === group.config) return null;
+  group.config = changed;
   configure(group);
   return moment();
 };
@@ -42,8 +57,8 @@ const namespaceRemoved: FaultMaker = (cluster, random) => {
 };
 
 function anyHeld(group: LockGroup, random: Random): { readonly name: string; readonly token: number } | null {
-  const held = [...group.judge.state.locks.values()].flatMap(({ name, hold }) =>
-    hold === null ? [] : [{ name, token: hold.token }],
+  const held = [...group.judge.state.locks.values()].flatMap((lock) =>
+    [...holdsOf(lock)].map(({ token }) => ({ name: lock.name, token })),
   );
   return held.length === 0 ? null : random.pick(held);
 }
@@ -73,7 +88,10 @@ export function repairNames(cluster: Cluster, random: Random, isOver: boolean): 
   }
 }
 
-export const adminFaults = { configChange, namespaceRemoved, breakLock, quarantine } satisfies Record<
-  string,
-  FaultMaker
->;
+export const adminFaults = {
+  configChange,
+  modesChange,
+  namespaceRemoved,
+  breakLock,
+  quarantine,
+} satisfies Record<string, FaultMaker>;

@@ -6,8 +6,6 @@ import { type FaultMaker, moment } from './fault.ts';
 
 const RESTART_MS = [20, 800, 4_000, 30_000];
 const PAUSE_MS = [200, 2_000, 9_000, 40_000];
-/** Shorter sleeps cannot be told from a clock that runs a little off (rule A2: over 2 s). */
-const SLEEP_MS = [2_600, 8_000, 60_000];
 const WALL_STEPS_MS = [3_600_000, -3_600_000, 10_000, -10_000];
 
 const sidecarCrash: FaultMaker = (cluster, random) => {
@@ -55,7 +53,7 @@ const machineSleep: FaultMaker = (cluster, random) => {
   const servers = cluster.plan.isOneProcess ? cluster.groups.map(({ part }) => part) : [];
   return {
     parts: [host.sidecar.part, ...servers],
-    forMs: random.pick(SLEEP_MS),
+    forMs: random.pick(cluster.plan.sleepMs),
     end: () => {
       goOn();
       host.machine.wakeUp({ timersFirst: random.chance(0.7) });

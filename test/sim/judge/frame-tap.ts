@@ -2,13 +2,13 @@
  * Listens on the streams between a sidecar and a group: what was acknowledged, and whether it was allowed to be
  * (rules S1, A3). Knows only the public frames.
  */
-import type { SessionId } from '../../../src/api/entry.ts';
+import type { SessionId, Token } from '../../../src/api/entry.ts';
 import type { ClientFrame, ClientRequestBody, ServerFrame } from '../../../src/api/wire.ts';
 import type { Deadline } from '../../../src/sidecar/service.ts';
 import type { Machine } from '../world/machine.ts';
 import type { FrameWatch } from '../world/network.ts';
 import type { Life } from '../world/process.ts';
-import type { World } from '../world/world.ts';
+import { US_PER_MS, type World } from '../world/world.ts';
 import type { Findings } from './findings.ts';
 import type { GroupJudge } from './group-judge.ts';
 
@@ -141,8 +141,9 @@ export class FrameTap implements FrameWatch {
     if (body.type === 'cancel') {
       judge.client({ type: 'cancelConfirmed', lineage, session: body.session, key: body.key, at });
     } else if (body.type === 'release') {
-      const { session, name, token } = body;
-      judge.client({ type: 'releaseConfirmed', lineage, session, name, token, at });
+      const { session, name, token, key } = body;
+      const ofKey = key === '' ? {} : { key };
+      judge.client({ type: 'releaseConfirmed', lineage, session, name, token, ...ofKey, at });
     }
   }
 
@@ -151,16 +152,33 @@ export class FrameTap implements FrameWatch {
     this.#acknowledgedMs.clear();
   }
 
-  /** Rule A1, in the moment in which the sidecar tells a deadline. */
-  checkDeadline(session: SessionId, { deadlineMonotonicNs }: Deadline): void {
+  /** Rule A1, in the moment in which the sidecar tells the deadline of a grant. */
+  checkDeadline(session: SessionId, token: Token, { deadlineMonotonicNs }: Deadline): void {
     const { judge, findings } = this.#options;
     const ttlMs = judge.ttlOf(session);
     const sentMs = this.#acknowledgedMs.get(session);
     const toldMs = Number(deadlineMonotonicNs) / 1e6;
+    if (ttlMs !== undefined) this.#checkRevoked(session, token, { toldMs, ttlMs });
     const limitMs = ttlMs === undefined || sentMs === undefined ? 0 : sentMs + ttlMs - marginMs(ttlMs);
     if (toldMs <= limitMs + ROUNDING_MS) return;
     const message = `session ${session} is told ${toldMs} as its deadline; its last acknowledged keepalive, of ${sentMs}, allows ${limitMs}`;
     findings.add('rule A1', message);
+  }
+
+  /** Rule C9: what was acknowledged of a grant after its revoke was certain extends it no more. */
+  #checkRevoked(
+    session: SessionId,
+    token: Token,
+    { toldMs, ttlMs }: { readonly toldMs: number; readonly ttlMs: number },
+  ): void {
+    const { judge, machine, findings } = this.#options;
+    const revokedUs = judge.revokedAtUs(token);
+    // A sleep of the machine counts on one clock and not on the other.
+    if (revokedUs === undefined || machine.sleeps > 0) return;
+    const limitUs = revokedUs + ((ttlMs - marginMs(ttlMs) + ROUNDING_MS) / machine.rate) * US_PER_MS;
+    if (machine.usAt(toldMs) <= limitUs) return;
+    const message = `session ${session} is told ${toldMs} as the deadline of token ${token}, though its revoke was certain at ${revokedUs / US_PER_MS}`;
+    findings.add('rule C9', message);
   }
 
   #acknowledged(session: SessionId, { atUs, monotonicMs }: Moment): void {

@@ -15,6 +15,8 @@ import type { Life } from '../world/process.ts';
 import type { World } from '../world/world.ts';
 import type { Findings } from './findings.ts';
 
+/** Grants of one name that are remembered: more than there are threads that could hold one. */
+const GRANTS_REMEMBERED = 64;
 /** The checker's verdict is asked for after so many entries. */
 const ENTRIES_BETWEEN_VERDICTS = 32;
 
@@ -27,8 +29,16 @@ interface Moment {
 export interface GrantKnown {
   readonly name: string;
   readonly session: SessionId;
-  readonly key: string;
   readonly token: Token;
+}
+
+/** Grants in other modes than exclusive, acquires that joined a grant, releases that left others in it, grants cut. */
+export interface LockTally {
+  shared: number;
+  semaphore: number;
+  joined: number;
+  partlyReleased: number;
+  permitsCut: number;
 }
 
 export interface GroupJudgeOptions {
@@ -39,14 +49,13 @@ export interface GroupJudgeOptions {
   readonly fastestRate: number;
   /** Whether the group was last hindered after at least one longest TTL without any hindrance. */
   readonly isFirstStall: () => boolean;
-  /** A name was granted; `before`: the grant before. Called when the entry is durable. */
-  readonly onGranted: (before: GrantKnown | undefined, now: GrantKnown) => void;
+  /** A name was granted; `over`: earlier grants of it that are over. Called when the entry is durable. */
+  readonly onGranted: (over: readonly GrantKnown[]) => void;
 }
 
 export class GroupJudge {
   /** The group's state by the judge's own reading of the log. */
   readonly state: State;
-  readonly grants = new Map<Token, GrantKnown>();
   readonly #world: World;
   readonly #options: GroupJudgeOptions;
   readonly #configs = new Map<number, NamespaceConfig | null>();
@@ -54,7 +63,10 @@ export class GroupJudge {
   readonly #model: NaiveModel;
   readonly #builtAt = new Map<string, Moment>();
   readonly #builtBy = new WeakMap<Life, number>();
-  readonly #lastGrant = new Map<string, GrantKnown>();
+  /** The latest grants of each name, also when they are over. */
+  readonly #latest = new Map<string, GrantKnown[]>();
+  /** When the revoke of a token became durable, µs. */
+  readonly #revokedAtUs = new Map<Token, number>();
   readonly #ttls = new Map<SessionId, number>();
   /** By index, from 1. */
   readonly #eventHashes: string[] = [''];
@@ -63,8 +75,8 @@ export class GroupJudge {
   /** When a sign of life of each session last reached a leader's socket, read or not. */
   readonly #knocked = new Map<SessionId, Moment>();
   readonly #heardAtStep = new Map<SessionId, number>();
-  isModelLost = false;
   events = 0;
+  readonly tally: LockTally = { shared: 0, semaphore: 0, joined: 0, partlyReleased: 0, permitsCut: 0 };
 
   constructor(world: World, options: GroupJudgeOptions) {
     this.#world = world;
@@ -175,6 +187,11 @@ export class GroupJudge {
     }
   }
 
+  /** When it became certain that this grant is taken away, µs; undefined: it is not. */
+  revokedAtUs(token: Token): number | undefined {
+    return this.#revokedAtUs.get(token);
+  }
+
   ttlOf(session: SessionId): number | undefined {
     return this.#ttls.get(session);
   }
@@ -216,18 +233,33 @@ export class GroupJudge {
     return { atMs: this.#world.nowMs, step: this.#world.steps };
   }
 
+  #granted({ name, session, token, mode }: Extract<LockEvent, { type: 'granted' }>): void {
+    if (mode !== 'exclusive') this.tally[mode]++;
+    const latest = this.#latest.get(name) ?? [];
+    this.#latest.set(name, latest);
+    this.#options.onGranted(latest.filter((one) => !this.#isHeld(one)));
+    latest.push({ name, session, token });
+    if (latest.length > GRANTS_REMEMBERED) latest.shift();
+  }
+
+  #isHeld({ session, token }: GrantKnown): boolean {
+    return this.state.sessions.get(session)?.holds.has(token) === true;
+  }
+
   #take(event: LockEvent): void {
     this.#world.trace?.(`${this.alias} event ${JSON.stringify(event)}`);
     switch (event.type) {
-      case 'granted': {
-        const { name, session, key, token } = event;
-        const grant = { name, session, key, token };
-        const before = this.#lastGrant.get(name);
-        this.#lastGrant.set(name, grant);
-        this.grants.set(token, grant);
-        this.#options.onGranted(before, grant);
+      case 'granted':
+        if (event.joined) this.tally.joined++;
+        else this.#granted(event);
         return;
-      }
+      case 'released':
+        if (event.remaining > 0) this.tally.partlyReleased++;
+        return;
+      case 'revoking':
+        this.#revokedAtUs.set(event.token, this.#world.nowUs);
+        if (event.cause === 'permitsCut') this.tally.permitsCut++;
+        return;
       case 'sessionOpened':
         this.#ttls.set(event.session, event.ttlMs);
         this.#heard(event.session);

@@ -2,6 +2,7 @@
  * Locks and places in queues that nobody wants any more, of sessions that live: they would block the name for as long as
  * the session lasts (rule A5, cases B02, B03, C10). Each must go within seconds once nothing stands in the way.
  */
+import { keysOf } from '../../../src/core/holds.ts';
 import type { LockGroup } from '../nodes/lock-group.ts';
 import type { SidecarNode } from '../nodes/sidecar-node.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
@@ -29,12 +30,16 @@ export class OrphanWatch {
       const envelope = node?.store.envelopeOf(alias, session.id);
       if (node === undefined || envelope === undefined || session.ending !== null) continue;
       if (!node.store.keeps(alias, session.id) || !isAwake(node, envelope)) continue;
-      for (const { token, lock, revoking } of session.holds.values()) {
-        const isKnown =
-          revoking !== null ||
-          node.store.grant(alias, envelope, token) !== undefined ||
-          node.http.isWaitedFor(`${alias}/${lock.name}`, envelope);
-        this.#note(`the lock ${alias}/${lock.name} with token ${token}`, isKnown, group, node);
+      for (const hold of session.holds.values()) {
+        const { token, lock, revoking } = hold;
+        for (const { request } of keysOf(hold)) {
+          const isKnown =
+            revoking !== null ||
+            node.store.grantOfKey(alias, envelope, request.key)?.token === token ||
+            node.http.isWaitedFor(`${alias}/${lock.name}`, envelope);
+          const what = `the lock ${alias}/${lock.name} with token ${token} by key ${request.key}`;
+          this.#note(what, isKnown, group, node);
+        }
       }
       for (const { lock, record } of session.waits) {
         const isKnown = node.http.isWaitedFor(`${alias}/${lock.name}`, envelope);

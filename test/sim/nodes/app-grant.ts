@@ -1,9 +1,11 @@
 /**
  * One grant as its application sees it: until when it believes in it, and what it puts on record about that. The record is
- * what the checker compares with the group's history (promise 5).
+ * what the checker compares with the group's history (promise 5). Several acquires may share a re-entrant grant (rule C6);
+ * each is given back on its own, and with the last of them the grant.
  */
 import type { SessionId } from '../../../src/api/entry.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
+import type { Asked } from '../plan-locks.ts';
 import type { Machine } from '../world/machine.ts';
 import type { World } from '../world/world.ts';
 
@@ -17,7 +19,31 @@ export interface AppGrantOptions {
   readonly sessionId: string;
   readonly session: SessionId;
   readonly token: number;
-  readonly key: string;
+  readonly asked: Asked;
+}
+
+/** What one acquire has of a grant. */
+export class AppShare {
+  readonly grant: AppGrant;
+  /** Names it at its release, if the grant is re-entrant. */
+  readonly request: string | undefined;
+  /** A worker works under it. */
+  isWorkedOn = false;
+  #isGivenBack = false;
+
+  constructor(grant: AppGrant, request: string | undefined) {
+    this.grant = grant;
+    this.request = request;
+  }
+
+  get isGivenBack(): boolean {
+    return this.#isGivenBack;
+  }
+
+  giveBack(): void {
+    this.#isGivenBack = true;
+    if (this.grant.isGivenBack) this.grant.giveUp();
+  }
 }
 
 export class AppGrant {
@@ -26,8 +52,7 @@ export class AppGrant {
   #state: 'believed' | 'gaveUp' | 'lost' = 'believed';
   #deadlineMs: number;
   #believedFromMs: number;
-  /** A worker works under it. */
-  isWorkedOn = false;
+  readonly #shares: AppShare[] = [];
 
   /** `deadlineMs`: on the machine's monotonic clock, as the answer said. */
   constructor(world: World, options: AppGrantOptions, deadlineMs: number) {
@@ -35,8 +60,25 @@ export class AppGrant {
     this.options = options;
     this.#deadlineMs = deadlineMs;
     this.#believedFromMs = world.nowMs;
-    const { judge, key } = options;
-    judge.client({ type: 'grantReported', ...this.#subject, key, at: world.nowMs });
+  }
+
+  /** What the acquire of this `request` has of it, since now or before. `key`: by which the group knows that acquire. */
+  share(request: string | undefined, key: string): AppShare {
+    const known = this.shareOf(request);
+    if (known !== undefined) return known;
+    const share = new AppShare(this, request);
+    this.#shares.push(share);
+    this.options.judge.client({ type: 'grantReported', ...this.#subject, key, at: this.#world.nowMs });
+    return share;
+  }
+
+  shareOf(request: string | undefined): AppShare | undefined {
+    return this.#shares.find((share) => share.request === request);
+  }
+
+  /** By each of the acquires that share it. */
+  get isGivenBack(): boolean {
+    return this.#shares.every(({ isGivenBack }) => isGivenBack);
   }
 
   get token(): number {
@@ -50,6 +92,10 @@ export class AppGrant {
 
   get isOver(): boolean {
     return this.#state !== 'believed';
+  }
+
+  get isLost(): boolean {
+    return this.#state === 'lost';
   }
 
   /** An answer told a new deadline. */

@@ -3,7 +3,7 @@ import type { Random } from '../../support/random.ts';
 import type { Findings } from '../judge/findings.ts';
 import type { Plan } from '../plan.ts';
 import type { VirtualProcess } from '../world/process.ts';
-import type { AppGrant } from './app-grant.ts';
+import type { AppGrant, AppShare } from './app-grant.ts';
 import type { AppSession, SessionKeeper } from './app-session.ts';
 import type { FencedResource } from './fenced-resource.ts';
 import type { LockGroup } from './lock-group.ts';
@@ -34,7 +34,7 @@ export interface App extends SessionKeeper {
   usableSession(): Promise<AppSession | null>;
   /** Deletes one of its sessions, with all that is held in it. */
   closeSession(): Promise<void>;
-  /** The answer to its acquire has arrived. */
-  arrived(grant: AppGrant): void;
-  gaveBack(grant: AppGrant): void;
+  /** The answer to the acquire of a grant that it does not have has arrived. */
+  arrived(share: AppShare): void;
+  gaveBack(share: AppShare): void;
 }

@@ -7,7 +7,7 @@ import type { Random } from '../../support/random.ts';
 import type { Habits } from '../plan.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
 import type { App, ApplicationOptions } from './app.ts';
-import type { AppGrant } from './app-grant.ts';
+import type { AppGrant, AppShare } from './app-grant.ts';
 import { AppSession, LOCAL_MS_MAX } from './app-session.ts';
 import type { Call, CallOptions, LocalHttp } from './local-http.ts';
 import { Worker } from './worker.ts';
@@ -24,8 +24,10 @@ export class Application implements App {
   readonly grants = new Map<number, AppGrant>();
   /** Lost before their answers arrived. */
   readonly #lostUnseen = new Set<number>();
-  /** Tokens it has given back: a repeat of the same request may be answered with one of them, late. */
-  readonly #givenBack = new Set<number>();
+  /** Lost, and it knows: the answer of another acquire that shared one of them may still arrive. */
+  readonly #lostSeen = new Set<number>();
+  /** What it has given back: a repeat of the same request may be answered with one of them, late. */
+  readonly #givenBack = new Set<string>();
   #busy = 0;
   isLeaving = false;
   #lastRequest = 0;
@@ -99,18 +101,20 @@ export class Application implements App {
     return undefined;
   }
 
-  /** The answer to its acquire has arrived. */
-  arrived(grant: AppGrant): void {
+  /** The answer to the acquire of a grant that it does not have has arrived. */
+  arrived({ grant, request }: AppShare): void {
     this.grants.set(grant.token, grant);
-    if (this.#givenBack.has(grant.token)) grant.arriveTooLate();
+    if (this.#givenBack.has(shareName(grant, request)) || this.#lostSeen.has(grant.token))
+      grant.arriveTooLate();
     if (!this.#lostUnseen.delete(grant.token)) return;
     grant.arriveTooLate();
     grant.toldLost();
   }
 
-  gaveBack(grant: AppGrant): void {
-    this.grants.delete(grant.token);
-    this.#givenBack.add(grant.token);
+  gaveBack({ grant, request }: AppShare): void {
+    this.#givenBack.add(shareName(grant, request));
+    if (grant.isLost) this.#lostSeen.add(grant.token);
+    if (grant.isGivenBack && this.grants.get(grant.token) === grant) this.grants.delete(grant.token);
   }
 
   /** Its sessions, those of single locks and those it has forgotten included. */
@@ -156,4 +160,8 @@ export class Application implements App {
       ...(random.chance(0.1) ? { maxHoldMs: random.pick([1_000, 8_000]) } : {}),
     };
   }
+}
+
+function shareName({ token }: AppGrant, request: string | undefined): string {
+  return request === undefined ? `${token}` : `${token} ${request}`;
 }

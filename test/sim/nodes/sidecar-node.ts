@@ -12,6 +12,7 @@ import type { FrameTap } from '../judge/frame-tap.ts';
 import type { Link } from '../world/network.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
 import { US_PER_MS } from '../world/world.ts';
+import type { AppShare } from './app-grant.ts';
 import { LocalHttp } from './local-http.ts';
 import { type LocalhostOptions, silentSinceUs } from './localhost.ts';
 import type { LockGroup } from './lock-group.ts';
@@ -29,6 +30,7 @@ export class WatchedStateStore extends MemoryStateStore {
   /** What is in the file now, by what it is about. */
   readonly #grants = new Map<string, GrantRecord>();
   readonly #kept = new Map<string, SessionId>();
+  readonly #lost = new Set<number>();
 
   override put(record: SidecarRecord): void {
     super.put(record);
@@ -41,7 +43,14 @@ export class WatchedStateStore extends MemoryStateStore {
       this.#owners.set(`${record.alias} ${record.session}`, record.envelope);
     } else if (record.type === 'grant') {
       this.#grants.set(`${placeOf(record)} ${record.key}`, record);
+    } else if (record.type === 'lost') {
+      this.#lost.add(record.token);
     }
+  }
+
+  /** Whether it ever noted that this grant was lost. */
+  wasLost(token: number): boolean {
+    return this.#lost.has(token);
   }
 
   override remove(record: Parameters<MemoryStateStore['remove']>[0]): void {
@@ -81,8 +90,17 @@ export class WatchedStateStore extends MemoryStateStore {
     return envelope !== undefined && this.#kept.get(`${alias} ${envelope}`) === session;
   }
 
-  grant(alias: string, envelope: string, token: number): GrantRecord | undefined {
-    return this.#find(alias, envelope, (grant) => grant.token === token);
+  /** Of a grant that several acquires may share: the part of this `request`, if it has one. */
+  grant(
+    alias: string,
+    envelope: string,
+    { token, request = null }: { readonly token: number; readonly request: string | null | undefined },
+  ): GrantRecord | undefined {
+    return this.#find(alias, envelope, (grant) => grant.token === token && grant.request === request);
+  }
+
+  grantOfKey(alias: string, envelope: string, key: string): GrantRecord | undefined {
+    return this.#grants.get(`${placeOf({ alias, envelope })} ${key}`);
   }
 
   grantOfRequest(alias: string, envelope: string, request: string): GrantRecord | undefined {
@@ -151,11 +169,26 @@ export class SidecarNode {
     return this.#restored.has(`${alias} ${session}`);
   }
 
+  /** Rules A4, C6: what one acquire was told it has is in the file until that one gives it back, it is lost, or its session is over. */
+  checkKept(alias: string, { grant, request }: AppShare): void {
+    const { store } = this;
+    const { sessionId, session, token, fullName } = grant.options;
+    if (store.grant(alias, sessionId, { token, request }) !== undefined || store.wasLost(token)) return;
+    if (!store.keeps(alias, session) || !store.isOpen(sessionId)) return;
+    const which = request === undefined ? '' : ` by ${request}`;
+    const message = `token ${token} of ${fullName} is held${which}, and not in the state file any more`;
+    this.#options.http.findings.add('rule A4', message);
+  }
+
   /** Rule A1: no deadline told may be later than what the last acknowledged keepalive allows. */
-  checkDeadline(alias: string, sessionId: string, deadline: Deadline): void {
+  checkDeadline(
+    alias: string,
+    { sessionId, token }: { readonly sessionId: string; readonly token: number },
+    deadline: Deadline,
+  ): void {
     const session = this.store.groupSession(alias, sessionId);
     this.#checkAgainstSilence(sessionId, Number(deadline.deadlineMonotonicNs) / 1e6);
-    if (session !== undefined) this.#options.taps.get(alias)?.checkDeadline(session, deadline);
+    if (session !== undefined) this.#options.taps.get(alias)?.checkDeadline(session, token, deadline);
   }
 
   /** Rule A3: nor later than the end of the session if its application says nothing more. */

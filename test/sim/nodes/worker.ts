@@ -4,8 +4,9 @@
  */
 import type { Granted } from '../../../src/sidecar/service.ts';
 import type { Habits } from '../plan.ts';
+import { type Asked, chooseLock } from '../plan-locks.ts';
 import type { App } from './app.ts';
-import { AppGrant } from './app-grant.ts';
+import { AppGrant, type AppShare } from './app-grant.ts';
 import type { AppSession } from './app-session.ts';
 import { Holding } from './holding.ts';
 import type { Outcome } from './local-http.ts';
@@ -24,6 +25,8 @@ const SLACK_MS = 200;
 const BACK_OFF_MS_MAX = 1_000;
 /** Repeats of one `request` until it is given up. */
 const REPEATS_MAX = 4;
+/** Locks that a worker takes beside its first, at any time. */
+const MORE_MAX = 3;
 
 /** Where an acquire is to happen; `session` null: in a session of its own. */
 interface Target {
@@ -31,6 +34,7 @@ interface Target {
   readonly name: string;
   readonly fullName: string;
   readonly session: AppSession | null;
+  readonly asked: Asked;
   readonly waitMs: number;
   readonly request: string | undefined;
 }
@@ -44,6 +48,7 @@ function acquireBoundMs(waitMs: number, request: string | undefined): number {
 
 export class Worker {
   readonly #app: App;
+  #more = 0;
 
   constructor(app: App) {
     this.#app = app;
@@ -76,7 +81,31 @@ export class Worker {
     const target = this.#target(session);
     const granted = await this.#acquire(target);
     if (granted === null) await this.#app.life.sleep(random.between(0, BACK_OFF_MS_MAX));
-    else await new Holding(this.#app, granted, target.session).work();
+    else await this.#workUnder(granted, target);
+  }
+
+  #workUnder(share: AppShare, target: Target): Promise<void> {
+    const takeMore = (): Promise<void> => this.#takeMore(target);
+    return new Holding(this.#app, share, { session: target.session, takeMore }).work();
+  }
+
+  /** The same lock in the same way: of a re-entrant grant one more share, of another mode than exclusive one more grant. */
+  async #takeMore(target: Target): Promise<void> {
+    const { asked, session } = target;
+    if (session?.isUsable !== true || (asked.mode === 'exclusive' && !asked.reentrant)) return;
+    // What is taken under what was taken would have no end otherwise.
+    if (this.#more >= MORE_MAX) return;
+    this.#more++;
+    const more = { ...target, request: this.#request(session, asked) };
+    const granted = await this.#acquire(more);
+    if (granted !== null) await this.#workUnder(granted, more);
+    this.#more--;
+  }
+
+  /** A retry key; a re-entrant lock is also given back by it (rule C6). */
+  #request(session: AppSession | null, { reentrant }: Asked): string | undefined {
+    const isWanted = session !== null && this.#app.random.chance(this.#habits.withRequest);
+    return isWanted || reentrant ? this.#app.nextRequest() : undefined;
   }
 
   #target(session: AppSession | null): Target {
@@ -84,10 +113,12 @@ export class Worker {
     const { plan, groups } = options;
     const alias = random.pick(plan.aliases);
     const name = `job-${random.int(plan.names)}`;
-    const request =
-      session !== null && random.chance(this.#habits.withRequest) ? this.#app.nextRequest() : undefined;
+    const group = groups.get(alias) as LockGroup;
+    const asked = chooseLock(plan.locks, group.config, name, random);
+    const request = this.#request(session, asked);
     return {
-      group: groups.get(alias) as LockGroup,
+      group,
+      asked,
       name,
       fullName: `${alias}/${name}`,
       session,
@@ -97,11 +128,11 @@ export class Worker {
   }
 
   /** One acquire, with its repeats; null: nothing came of it. */
-  async #acquire(target: Target): Promise<AppGrant | null> {
+  async #acquire(target: Target): Promise<AppShare | null> {
     const { random, life } = this.#app;
     for (let i = 0; i < REPEATS_MAX; i++) {
-      if (target.request !== undefined && random.chance(this.#habits.repeatsRequest))
-        this.#repeatBeside(target);
+      const isRepeatable = target.request !== undefined && target.session !== null;
+      if (isRepeatable && random.chance(this.#habits.repeatsRequest)) this.#repeatBeside(target);
       const outcome = await this.#acquireOnce(target);
       if (outcome.kind === 'done') return outcome.value;
       const isRetryable =
@@ -117,13 +148,14 @@ export class Worker {
   #repeatBeside(target: Target): void {
     this.#app.alongside(async () => {
       const outcome = await this.#acquireOnce(target);
-      if (outcome.kind === 'done') await new Holding(this.#app, outcome.value, target.session).work();
+      if (outcome.kind === 'done') await this.#workUnder(outcome.value, target);
     });
   }
 
-  async #acquireOnce(target: Target): Promise<Outcome<AppGrant>> {
+  async #acquireOnce(target: Target): Promise<Outcome<AppShare>> {
     const { random, life } = this.#app;
-    const { fullName, session, waitMs, request } = target;
+    const { fullName, session, asked, waitMs, request } = target;
+    const { owner, ...mode } = asked;
     let seen: { readonly key: string; readonly groupSession: number } | null = null;
     let kept: number | undefined;
     const call = this.#app.call({
@@ -134,9 +166,8 @@ export class Worker {
       run: (service, hangUp) => {
         kept = this.#grantKept(target);
         return service.acquire(fullName, {
-          mode: 'exclusive',
-          permits: 1,
-          reentrant: false,
+          ...mode,
+          ...(owner === undefined ? {} : { owner }),
           waitMs,
           purpose: 'simulated',
           hangUp,
@@ -162,12 +193,12 @@ export class Worker {
   }
 
   /** Rule A4: what the application is told is in the sidecar's state file by then. */
-  #told({ group, fullName }: Target, granted: Granted) {
+  #told({ group, fullName, request }: Target, granted: Granted) {
     const { sessionId, token } = granted;
     const { sidecar } = this.#app.options;
     const { store } = sidecar;
-    sidecar.checkDeadline(group.alias, sessionId, granted);
-    const record = store.grant(group.alias, sessionId, token);
+    sidecar.checkDeadline(group.alias, granted, granted);
+    const record = store.grant(group.alias, sessionId, { token, request });
     const groupSession = store.groupSession(group.alias, sessionId);
     if (record !== undefined && groupSession !== undefined) return { key: record.key, groupSession };
     this.#app.options.findings.add(
@@ -193,15 +224,17 @@ export class Worker {
   }
 
   #granted(
-    { group, name, fullName, session }: Target,
+    { group, name, fullName, session, asked, request }: Target,
     { sessionId, token }: Granted,
     deadlineMs: number,
     seen: { readonly key: string; readonly groupSession: number } | null,
-  ): AppGrant {
+  ): AppShare {
     const known = this.#app.grants.get(token);
-    if (known !== undefined) {
+    const key = seen?.key ?? '';
+    // What was given up is held again if another acquire joined it before (rule C6); what was lost is lost for all.
+    if (known !== undefined && (!known.isOver || known.isLost || known.shareOf(request) !== undefined)) {
       known.told(deadlineMs);
-      return known;
+      return known.share(request, key);
     }
     const { world, machine } = this.#app.process;
     const options = {
@@ -213,15 +246,16 @@ export class Worker {
       sessionId,
       session: seen?.groupSession ?? 0,
       token,
-      key: seen?.key ?? '',
+      asked,
     };
     const grant = new AppGrant(world, options, deadlineMs);
+    const share = grant.share(request, key);
     // The application has closed the session while the answer was on its way.
     if (session?.isOver === true) grant.arriveTooLate();
-    this.#app.arrived(grant);
+    this.#app.arrived(share);
     // It was frozen while the answer waited: a deadline that has passed is final, and its own clock says so (rule A1).
     if (!grant.isBelieved && session?.hasStream !== true) grant.foundLost();
-    return grant;
+    return share;
   }
 
   #learn({ session }: Target, code: string): void {

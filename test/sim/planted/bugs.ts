@@ -3,22 +3,8 @@
  * shipped source while it is loaded (mutate.ts), in a process of its own. The shipped code has no switch for any of it.
  * When a change no longer applies because the code has moved on, the bug says so and wants a new place.
  */
-import type { FaultKind, Plan } from '../plan.ts';
-
-export interface PlantedBug {
-  readonly name: string;
-  /** Rule or case that it breaks. */
-  readonly rule: string;
-  /** Below the root of the repository. */
-  readonly file: string;
-  /** Must be in the file exactly once. */
-  readonly from: string;
-  readonly to: string;
-  /** Faults without which it cannot show; they are added to what a seed chooses. */
-  readonly faults?: readonly FaultKind[];
-  /** What else a run must be like for it to show before long. */
-  readonly change?: (plan: Plan) => Plan;
-}
+import type { PlantedBug } from './bug.ts';
+import { LOCK_BUGS } from './lock-bugs.ts';
 
 export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
@@ -111,7 +97,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'no margin for clocks that run apart',
     rule: 'A1',
-    file: 'src/sidecar/lease-clock.ts',
+    file: 'src/api/lease.ts',
     from: 'return Math.max(MARGIN_MS_MIN, ttlMs / 5);',
     to: 'return 0;',
     faults: ['linkCut', 'linkCutSilently', 'linkStall'],
@@ -134,7 +120,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'the sleep of the machine is not noticed',
     rule: 'A2',
     file: 'src/sidecar/lease-clock.ts',
-    from: 'return this.#clock.wallMs() - wallMs > this.#clock.monotonicMs() - monotonicMs + SUSPEND_MS;',
+    from: 'return this.#clock.wallMs() - wallMs > this.#clock.monotonicMs() - monotonicMs + suspendMs(this.#ttlMs);',
     to: 'return wallMs < 0 && monotonicMs < 0;',
     faults: ['machineSleep'],
   },
@@ -313,4 +299,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     faults: ['logOutage', 'linkCutSilently', 'machineSleep'],
     change: (plan) => ({ ...plan, habits: { ...plan.habits, oneLock: 0.6, holdMs: 60_000 } }),
   },
+  ...LOCK_BUGS,
 ];

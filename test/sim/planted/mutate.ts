@@ -1,7 +1,7 @@
 /** Plants a bug: changes one source file on its way into this process. Must run before that file is loaded. */
 import { registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
-import type { PlantedBug } from './bugs.ts';
+import type { PlantedBug } from './bug.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
 

@@ -131,6 +131,11 @@ export const HOSTILE_BODIES: readonly Hostile[] = [
     { field: 'max_hold_ms', limit: 2_592_000_000 },
   ),
   acquire('session_id a number', { session_id: 5 }, { field: 'session_id' }),
+  acquire(
+    'owner a number',
+    { session_id, owner: 5 },
+    { field: 'owner', reason: /must be a string, not a number/ },
+  ),
   acquire('session_id empty', { session_id: '' }, { field: 'session_id' }),
   acquire('session_id too long', { session_id: 's'.repeat(129) }, { field: 'session_id', limit: 128 }),
   acquire('wait_ms negative', { session_id, wait_ms: -1 }, { field: 'wait_ms', limit: 0 }),

@@ -47,6 +47,10 @@ export class ServerProcess {
     }
   }
 
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
   async stop(): Promise<void> {
     process.off('exit', this.#killWithUs);
     if (!this.isRunning) return;
