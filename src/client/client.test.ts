@@ -1,5 +1,5 @@
 /** Asking for locks on virtual time: keys and lost answers, sessions, giving up, trying again. What is lost: losses.test.ts. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { bench, failure, isAcquire, LEASE_MS, losing, refusal } from './fake-transport.fixture.ts';
 
 const NAME = 'jobs/a';
@@ -193,6 +193,37 @@ describe('giving up', () => {
     await runtime.pass(1_000);
     expect(service.sent('POST', '/acquire').length).toBeLessThanOrEqual(tried + 1);
     expect(service.holders.has(NAME)).toBe(false);
+  });
+
+  test('several locks under a signal that lives on leave nothing in it, and are given up by it', async () => {
+    const { runtime, service, client } = bench();
+    const stop = new AbortController();
+    const added = vi.spyOn(stop.signal, 'addEventListener');
+    const removed = vi.spyOn(stop.signal, 'removeEventListener');
+    // What it makes is remembered by its sources for as long as they live.
+    const combined = vi.spyOn(AbortSignal, 'any');
+    const names = [NAME, 'jobs/second'];
+    for (let i = 0; i < 3; i++) {
+      await runtime.until(
+        client.withLocks(names, { signal: stop.signal }, () => undefined),
+        100,
+      );
+    }
+    expect(added.mock.calls.length).toBeGreaterThan(0);
+    expect(removed).toHaveBeenCalledTimes(added.mock.calls.length);
+    expect(combined).not.toHaveBeenCalled();
+
+    service.mode = 'silent';
+    const waiting = failure(
+      client.withLocks(names, { signal: stop.signal, waitMs: MINUTE_MS }, () => undefined),
+    );
+    await runtime.pass(10);
+    stop.abort('enough');
+    expect(await runtime.until(waiting, 10)).toMatchObject({ code: 'CANCELLED', cause: 'enough' });
+    const late = failure(client.withLocks(names, { signal: stop.signal }, () => undefined));
+    const calls = service.calls.length;
+    expect(await runtime.until(late, 10)).toMatchObject({ code: 'CANCELLED', cause: 'enough' });
+    expect(service.calls).toHaveLength(calls);
   });
 
   test('giving up while the session is still being opened is heard at once', async () => {

@@ -1,7 +1,8 @@
 /**
  * Random life of a pod: shared, semaphore and re-entrant locks, hang-ups, broken and silent ways, restarts of the sidecar and of
  * the group, forced ends, permits that change. When things are quiet again, what applications were told, what the sidecar believes
- * and what the group counts are the same; in the end nothing is left. LEASEHOLD_SEED repeats one run.
+ * and what the group counts are the same; in the end nothing is left. A failed run prints its story;
+ * LEASEHOLD_SEED repeats it.
  */
 import { expect, test } from 'vitest';
 import type { NamespaceConfig, SemaphorePattern } from '../../src/api/config.ts';
@@ -290,8 +291,8 @@ class Life {
     }
     const counted = new Set<string>();
     for (const name of NAMES)
+      // What is being taken away is lost to its application before the group gives it on (rule C9).
       for (const { token } of (await pod.jobs.lock(name)).holders)
-        // What is being taken away is lost to its application before the group gives it on (rule C9).
         if (!this.lost.has(token)) counted.add(`${name} ${token}`);
     expect(counted).toEqual(expected);
     for (const { name, token } of this.gone)
@@ -321,7 +322,8 @@ test.each(Array.from({ length: RUNS }, (_, run) => FIRST_SEED + run))(
         await life.step();
         if (step % QUIET_EVERY === 0) await life.quiet();
       }
-      for (const session of [...life.sessions]) await pod.runtime.until(pod.sidecar.closeSession(session), 5_000);
+      for (const session of [...life.sessions])
+        await pod.runtime.until(pod.sidecar.closeSession(session), 5_000);
       await pod.runtime.pass(5_000);
       expect(pod.jobs.replica.status()).toMatchObject({ sessions: 0, held: 0 });
       expect(pod.store.load()).toEqual([]);
