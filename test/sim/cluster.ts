@@ -147,9 +147,7 @@ export class Cluster {
       findings,
       fastestRate: 1 + plan.rateSpread,
       isFirstStall: () => faultsSeen.clearBeforeUs(`server ${alias}`) > LONGEST_TTL_MS * 1.02 * US_PER_MS,
-      onGranted: (over) => {
-        for (const grant of over) this.#askHolders(alias, grant);
-      },
+      isGivenUp: (over) => this.#isGivenUp(alias, over),
     });
     store.judge = judge;
     const processes =
@@ -210,12 +208,16 @@ export class Cluster {
     return { machine, sidecar, applications: Array(plan.applicationsPerSidecar).fill(null) };
   }
 
-  /** Whether somebody answers "held" for a grant that is over, when the next one is given (promise 5). */
-  #askHolders(alias: string, before: GrantKnown): void {
+  /** Whether nobody answers "held" any more for a grant that is over, when another one is given (promise 5). */
+  #isGivenUp(alias: string, before: GrantKnown): boolean {
     const group = this.groups.find((one) => one.alias === alias) as LockGroup;
+    let isGivenUp = true;
     for (const { sidecar: node } of this.hosts) {
-      if (node.sidecar === null || node.process.isPaused) continue;
-      if (!node.sidecar.held(`${alias}/${before.name}`, before.token).held) continue;
+      if (node.store.envelopeOf(alias, before.session) === undefined) continue;
+      const isSilent = node.sidecar === null || node.process.isPaused;
+      if (isSilent) isGivenUp = false;
+      if (isSilent || node.sidecar?.held(`${alias}/${before.name}`, before.token).held !== true) continue;
+      isGivenUp = false;
       const { session, name, token } = before;
       const at = this.world.nowMs;
       group.judge.client({
@@ -228,6 +230,7 @@ export class Cluster {
         to: at,
       });
     }
+    return isGivenUp;
   }
 
   #oneProcessGaveUp(): void {

@@ -49,8 +49,11 @@ export interface GroupJudgeOptions {
   readonly fastestRate: number;
   /** Whether the group was last hindered after at least one longest TTL without any hindrance. */
   readonly isFirstStall: () => boolean;
-  /** A name was granted; `over`: earlier grants of it that are over. Called when the entry is durable. */
-  readonly onGranted: (over: readonly GrantKnown[]) => void;
+  /**
+   * Another grant of the name has just become durable, and this one is over. True: nobody holds it any more, for all that can
+   * be known; else it is asked for again at the next grant.
+   */
+  readonly isGivenUp: (over: GrantKnown) => boolean;
 }
 
 export class GroupJudge {
@@ -63,7 +66,7 @@ export class GroupJudge {
   readonly #model: NaiveModel;
   readonly #builtAt = new Map<string, Moment>();
   readonly #builtBy = new WeakMap<Life, number>();
-  /** The latest grants of each name, also when they are over. */
+  /** The latest grants of each name that somebody may hold, or believe that he does. */
   readonly #latest = new Map<string, GrantKnown[]>();
   /** When the revoke of a token became durable, µs. */
   readonly #revokedAtUs = new Map<Token, number>();
@@ -235,11 +238,10 @@ export class GroupJudge {
 
   #granted({ name, session, token, mode }: Extract<LockEvent, { type: 'granted' }>): void {
     if (mode !== 'exclusive') this.tally[mode]++;
-    const latest = this.#latest.get(name) ?? [];
-    this.#latest.set(name, latest);
-    this.#options.onGranted(latest.filter((one) => !this.#isHeld(one)));
+    const known = this.#latest.get(name) ?? [];
+    const latest = known.filter((one) => this.#isHeld(one) || !this.#options.isGivenUp(one));
     latest.push({ name, session, token });
-    if (latest.length > GRANTS_REMEMBERED) latest.shift();
+    this.#latest.set(name, latest.slice(-GRANTS_REMEMBERED));
   }
 
   #isHeld({ session, token }: GrantKnown): boolean {

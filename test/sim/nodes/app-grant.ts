@@ -22,6 +22,11 @@ export interface AppGrantOptions {
   readonly asked: Asked;
 }
 
+/** Two groups may give out the same token. */
+export function grantId(fullName: string, token: number): string {
+  return `${fullName} ${token}`;
+}
+
 /** What one acquire has of a grant. */
 export class AppShare {
   readonly grant: AppGrant;
@@ -83,6 +88,10 @@ export class AppGrant {
 
   get token(): number {
     return this.options.token;
+  }
+
+  get id(): string {
+    return grantId(this.options.fullName, this.token);
   }
 
   /** Neither given up nor told lost, and the deadline told last has not passed. */

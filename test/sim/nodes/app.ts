@@ -24,7 +24,8 @@ export interface App extends SessionKeeper {
   readonly process: VirtualProcess;
   readonly random: Random;
   readonly sessions: ReadonlySet<AppSession>;
-  readonly grants: ReadonlyMap<number, AppGrant>;
+  /** By `grantId`. */
+  readonly grants: ReadonlyMap<string, AppGrant>;
   readonly isLeaving: boolean;
   /** A new retry key. */
   nextRequest(): string;

@@ -7,7 +7,7 @@ import type { Random } from '../../support/random.ts';
 import type { Habits } from '../plan.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
 import type { App, ApplicationOptions } from './app.ts';
-import type { AppGrant, AppShare } from './app-grant.ts';
+import { type AppGrant, type AppShare, grantId } from './app-grant.ts';
 import { AppSession, LOCAL_MS_MAX } from './app-session.ts';
 import type { Call, CallOptions, LocalHttp } from './local-http.ts';
 import { Worker } from './worker.ts';
@@ -21,11 +21,11 @@ export class Application implements App {
   readonly life: Life;
   readonly random: Random;
   readonly sessions = new Set<AppSession>();
-  readonly grants = new Map<number, AppGrant>();
+  readonly grants = new Map<string, AppGrant>();
   /** Lost before their answers arrived. */
-  readonly #lostUnseen = new Set<number>();
+  readonly #lostUnseen = new Set<string>();
   /** Lost, and it knows: the answer of another acquire that shared one of them may still arrive. */
-  readonly #lostSeen = new Set<number>();
+  readonly #lostSeen = new Set<string>();
   /** What it has given back: a repeat of the same request may be answered with one of them, late. */
   readonly #givenBack = new Set<string>();
   #busy = 0;
@@ -95,26 +95,25 @@ export class Application implements App {
   }
 
   grantOf(fullName: string, token: number): AppGrant | undefined {
-    const grant = this.grants.get(token);
-    if (grant?.options.fullName === fullName) return grant;
-    this.#lostUnseen.add(token);
-    return undefined;
+    const id = grantId(fullName, token);
+    const grant = this.grants.get(id);
+    if (grant === undefined) this.#lostUnseen.add(id);
+    return grant;
   }
 
   /** The answer to the acquire of a grant that it does not have has arrived. */
   arrived({ grant, request }: AppShare): void {
-    this.grants.set(grant.token, grant);
-    if (this.#givenBack.has(shareName(grant, request)) || this.#lostSeen.has(grant.token))
-      grant.arriveTooLate();
-    if (!this.#lostUnseen.delete(grant.token)) return;
+    this.grants.set(grant.id, grant);
+    if (this.#givenBack.has(shareName(grant, request)) || this.#lostSeen.has(grant.id)) grant.arriveTooLate();
+    if (!this.#lostUnseen.delete(grant.id)) return;
     grant.arriveTooLate();
     grant.toldLost();
   }
 
   gaveBack({ grant, request }: AppShare): void {
     this.#givenBack.add(shareName(grant, request));
-    if (grant.isLost) this.#lostSeen.add(grant.token);
-    if (grant.isGivenBack && this.grants.get(grant.token) === grant) this.grants.delete(grant.token);
+    if (grant.isLost) this.#lostSeen.add(grant.id);
+    if (grant.isGivenBack && this.grants.get(grant.id) === grant) this.grants.delete(grant.id);
   }
 
   /** Its sessions, those of single locks and those it has forgotten included. */
@@ -162,6 +161,6 @@ export class Application implements App {
   }
 }
 
-function shareName({ token }: AppGrant, request: string | undefined): string {
-  return request === undefined ? `${token}` : `${token} ${request}`;
+function shareName({ id }: AppGrant, request: string | undefined): string {
+  return request === undefined ? id : `${id} ${request}`;
 }

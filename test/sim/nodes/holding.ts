@@ -166,6 +166,10 @@ export class Holding {
       boundMs: RELEASE_MS_MAX + SLACK_MS,
       refusedWithinMs: REFUSED_WITHIN_MS,
       run: (service) => service.release(fullName, { sessionId, token, ...ofRequest }),
+      onServed: (served) => {
+        if (served.kind === 'refused' && served.error.code === 'NOT_HELD')
+          this.#app.options.sidecar.checkForgotten(aliasOf(fullName), this.#share);
+      },
     });
     if (hangsUp) void this.#app.life.sleep(this.#app.random.int(10)).then(() => call.hangUp());
     const answer = await call.outcome;

@@ -30,7 +30,7 @@ export class WatchedStateStore extends MemoryStateStore {
   /** What is in the file now, by what it is about. */
   readonly #grants = new Map<string, GrantRecord>();
   readonly #kept = new Map<string, SessionId>();
-  readonly #lost = new Set<number>();
+  readonly #lost = new Set<string>();
 
   override put(record: SidecarRecord): void {
     super.put(record);
@@ -44,13 +44,13 @@ export class WatchedStateStore extends MemoryStateStore {
     } else if (record.type === 'grant') {
       this.#grants.set(`${placeOf(record)} ${record.key}`, record);
     } else if (record.type === 'lost') {
-      this.#lost.add(record.token);
+      this.#lost.add(`${placeOf(record)} ${record.token}`);
     }
   }
 
   /** Whether it ever noted that this grant was lost. */
-  wasLost(token: number): boolean {
-    return this.#lost.has(token);
+  wasLost(alias: string, envelope: string, token: number): boolean {
+    return this.#lost.has(`${placeOf({ alias, envelope })} ${token}`);
   }
 
   override remove(record: Parameters<MemoryStateStore['remove']>[0]): void {
@@ -173,10 +173,19 @@ export class SidecarNode {
   checkKept(alias: string, { grant, request }: AppShare): void {
     const { store } = this;
     const { sessionId, session, token, fullName } = grant.options;
-    if (store.grant(alias, sessionId, { token, request }) !== undefined || store.wasLost(token)) return;
+    if (store.grant(alias, sessionId, { token, request }) !== undefined) return;
+    if (store.wasLost(alias, sessionId, token)) return;
     if (!store.keeps(alias, session) || !store.isOpen(sessionId)) return;
     const which = request === undefined ? '' : ` by ${request}`;
     const message = `token ${token} of ${fullName} is held${which}, and not in the state file any more`;
+    this.#options.http.findings.add('rule A4', message);
+  }
+
+  /** Rule A4: what is in the file is known, also after a restart; called when a release was refused as not held. */
+  checkForgotten(alias: string, { grant, request }: AppShare): void {
+    const { sessionId, token, fullName } = grant.options;
+    if (this.store.grant(alias, sessionId, { token, request }) === undefined) return;
+    const message = `token ${token} of ${fullName} is in the state file, and its release is refused as not held`;
     this.#options.http.findings.add('rule A4', message);
   }
 

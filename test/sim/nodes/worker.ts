@@ -6,7 +6,7 @@ import type { Granted } from '../../../src/sidecar/service.ts';
 import type { Habits } from '../plan.ts';
 import { type Asked, chooseLock } from '../plan-locks.ts';
 import type { App } from './app.ts';
-import { AppGrant, type AppShare } from './app-grant.ts';
+import { AppGrant, type AppShare, grantId } from './app-grant.ts';
 import type { AppSession } from './app-session.ts';
 import { Holding } from './holding.ts';
 import type { Outcome } from './local-http.ts';
@@ -229,7 +229,7 @@ export class Worker {
     deadlineMs: number,
     seen: { readonly key: string; readonly groupSession: number } | null,
   ): AppShare {
-    const known = this.#app.grants.get(token);
+    const known = this.#app.grants.get(grantId(fullName, token));
     const key = seen?.key ?? '';
     // What was given up is held again if another acquire joined it before (rule C6); what was lost is lost for all.
     if (known !== undefined && (!known.isOver || known.isLost || known.shareOf(request) !== undefined)) {
@@ -286,9 +286,8 @@ export class Worker {
     if (session === null) return;
     const fullName = `${random.pick(options.plan.aliases)}/job-${random.int(options.plan.names)}`;
     // Tokens follow each other: the one below may be another grant of this very application.
-    const tokens = [...this.#app.grants.keys()]
-      .map((held) => held - 1)
-      .filter((one) => !this.#app.grants.has(one));
+    const held = new Set([...this.#app.grants.values()].map((grant) => grant.token));
+    const tokens = [...held].map((one) => one - 1).filter((one) => !held.has(one));
     const token = tokens.length === 0 ? 7 : random.pick(tokens);
     const { outcome } = this.#app.call({
       what: 'release of a wrong token',
