@@ -6,9 +6,9 @@
 import type { Random, Timers } from '../../platform/runtime.ts';
 import { LogClosedError, LogUnavailableError } from '../errors.ts';
 import { pauseWith } from '../pause.ts';
-import { CorruptLogError, type Leadership } from '../port.ts';
+import { CorruptLogError, type LeaderRecord, type Leadership } from '../port.ts';
 import type { EtcdClient } from './client.ts';
-import { decodeJson, encodeJson, type Keys, type LeaderRecord } from './keys.ts';
+import { decodeJson, encodeJson, type Keys } from './keys.ts';
 import { ServerLease } from './server-lease.ts';
 import { hasValue, isAbsent } from './transactions.ts';
 
