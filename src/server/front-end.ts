@@ -41,6 +41,11 @@ export interface FrontEndOptions {
    * has no successor, so nothing waits and nothing is re-attached.
    */
   readonly patienceMs?: number;
+  /**
+   * False: somebody does lead, only not within reach of this replica. Then clients are told nothing, so that they try another one
+   * (rule S8). Left out: without a leader here there is none.
+   */
+  readonly isLeaderless?: () => boolean;
 }
 
 /** How often clients hear that nobody leads; they rely on it for a second (rule S8). */
@@ -64,15 +69,21 @@ export class FrontEnd {
   #lastClient = 0;
   #leader: LeaderPort | null = null;
   readonly #patienceMs: number | null;
+  readonly #isLeaderless: () => boolean;
   #leaderlessSinceMs: number;
   #leaderless: Timer | null = null;
   /** Of the newest frame that was passed on. */
   #position: Position = { lineage: '', epoch: 0, index: 0 };
 
-  constructor(runtime: Runtime, config: () => NamespaceConfig | null, { patienceMs }: FrontEndOptions = {}) {
+  constructor(
+    runtime: Runtime,
+    config: () => NamespaceConfig | null,
+    { patienceMs, isLeaderless = () => true }: FrontEndOptions = {},
+  ) {
     this.#runtime = runtime;
     this.#config = config;
     this.#patienceMs = patienceMs ?? null;
+    this.#isLeaderless = isLeaderless;
     this.#leaderlessSinceMs = runtime.clock.monotonicMs();
     this.#namespaceLimiter = new RateLimiter(runtime.clock.monotonicMs());
   }
@@ -160,11 +171,12 @@ export class FrontEnd {
     const { clock, timers } = this.#runtime;
     const patienceMs = this.#patienceMs ?? 0;
     const now = clock.monotonicMs();
+    const isLeaderless = this.#isLeaderless();
     const isLong = now - this.#leaderlessSinceMs >= patienceMs;
     for (const client of [...this.#clients.values()]) {
       const ids = isLong ? client.memory.takeOlder(now - patienceMs) : [];
       const answers = ids.map((id) => ({ id, body: unavailable(NOBODY_LEADS) }));
-      this.#send(client, { answers, notices: [] });
+      if (answers.length > 0 || isLeaderless) this.#send(client, { answers, notices: [] });
     }
     this.#leaderless?.cancel();
     this.#leaderless = timers.after(NO_LEADER_MS, () => this.#tellLeaderless());
@@ -229,7 +241,11 @@ export class FrontEnd {
 
   #send({ number, handler }: Client, frame: Omit<ServerFrame, 'position' | 'leading'>): void {
     try {
-      handler.onFrame({ position: this.#position, leading: this.#leader !== null, ...frame });
+      handler.onFrame({
+        position: this.#position,
+        leading: this.#leader !== null || !this.#isLeaderless(),
+        ...frame,
+      });
     } catch (error) {
       // What goes wrong at one client must not reach the leader that is publishing, nor the other clients: it attaches anew.
       this.#runtime.logger.error(

@@ -42,8 +42,8 @@ export interface LeaderOptions {
   readonly runtime: Runtime;
   readonly log: LockLog;
   readonly serverId: string;
-  /** Why this server took over; goes into the log. */
-  readonly reason: string;
+  /** Why this server took over; goes into the log. Asked once it has won. */
+  readonly reason: string | (() => string);
   /** Token floor of a new lineage (rule C12); ignored when the log has entries. */
   readonly tokenFloor: number;
   /** True in a group: entries also prove to standbys that the leader lives. A lone replica writes nothing without a reason. */
@@ -229,7 +229,8 @@ export class Leader {
     const { epoch } = this.#leadership;
     const wallMs = this.#runtime.clock.wallMs();
     const isBirth = this.#appender.head.index === 0;
-    const takeOver = takeOverCommand({ epoch, wallMs, isBirth, tokenFloor, reason });
+    const why = typeof reason === 'string' ? reason : reason();
+    const takeOver = takeOverCommand({ epoch, wallMs, isBirth, tokenFloor, reason: why });
     const [result] = await this.submit([takeOver]);
     if (result?.type !== 'done') throw new Error(`the take-over was refused: ${JSON.stringify(result)}`);
     this.#publisher.startLeases(this.#state, this.#nowMs());
