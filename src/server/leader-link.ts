@@ -58,7 +58,7 @@ export class LeaderLink {
   /** Of the leader that the log named last; 0 = it named nobody. */
   #epoch = 0;
   #epochSinceMs: number;
-  /** The leader of `#epoch` has broken a stream off, or did not take one. */
+  /** The leader of `#epoch` did not take a stream. */
   #hasFailed = false;
 
   constructor(options: LeaderLinkOptions) {
@@ -202,10 +202,15 @@ export class LeaderLink {
 
   #lost(line: Line, isAnswered: boolean): void {
     this.#line = null;
-    this.#hasFailed = !isAnswered;
     line.stream.close();
-    if (line.position !== null) this.#options.frontEnd.setLeader(null);
-    this.#plan(SEEK_MS / 2);
+    if (line.position === null) {
+      this.#hasFailed = !isAnswered;
+      this.#plan(SEEK_MS / 2);
+      return;
+    }
+    // A stream may break and its leader live: only one that does not take a new one has failed.
+    this.#options.frontEnd.setLeader(null);
+    this.#plan(0);
   }
 
   #hangUp(): void {

@@ -19,15 +19,16 @@ export interface GrpcConnectOptions {
   /** `host:port` of each replica. */
   readonly endpoints: readonly string[];
   readonly credentials: ChannelCredentials;
+  /** Which of them comes first; left out: any. */
+  readonly first?: number;
   /** What proves who calls, asked for each stream: a token may have been renewed. */
   readonly metadata?: () => Metadata;
 }
 
-/** Begins with any of the endpoints. */
 export function grpcConnect(options: GrpcConnectOptions): Connect {
   const { endpoints, runtime } = options;
   if (endpoints.length === 0) throw new RangeError('a lock group has at least one endpoint');
-  let next = Math.floor(runtime.random.fraction() * endpoints.length);
+  let next = options.first ?? Math.floor(runtime.random.fraction() * endpoints.length);
   return (handler) => {
     const endpoint = endpoints[next % endpoints.length] as string;
     next++;
