@@ -58,6 +58,8 @@ export class LeaderLink {
   /** Of the leader that the log named last; 0 = it named nobody. */
   #epoch = 0;
   #epochSinceMs: number;
+  /** When the log said last who leads. */
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
   /** The leader of `#epoch` did not take a stream. */
   #hasFailed = false;
 
@@ -75,6 +77,11 @@ export class LeaderLink {
   /** How long the log has named this leader. */
   get epochAgeMs(): number {
     return this.#nowMs() - this.#epochSinceMs;
+  }
+
+  /** How long ago the log said who leads. Without that this replica knows nothing: it may be the one that is cut off. */
+  get answerAgeMs(): number {
+    return this.#nowMs() - this.#answeredAtMs;
   }
 
   /** The front end has a leader that it can talk to. */
@@ -146,6 +153,7 @@ export class LeaderLink {
       return;
     }
     const leader = await this.#options.log.leader();
+    this.#answeredAtMs = this.#nowMs();
     if (this.#isStopped || this.#own !== null || this.#line !== null) return;
     this.#name(leader?.epoch ?? 0);
     // Its own name: this process has won and does not serve yet, or an earlier life of it has left its key.

@@ -24,8 +24,10 @@ import { floorOfBirth } from './take-over.ts';
 
 /** How long a request waits for a leader. */
 const PATIENCE_MS = 5_000;
-/** While entries come, somebody leads, whether this replica can reach it or not. */
-const LEADER_SEEN_MS = 1_000;
+/** While entries come, somebody leads, whether this replica can reach it or not. With sessions open they come every 250 ms. */
+const LEADER_SEEN_MS = 700;
+/** An answer of the log about who leads counts for so long. */
+const ANSWER_MS = 1_000;
 /** Pause before what failed is tried again. */
 const RETRY_MS = 250;
 /** How often a standby judges its leader. */
@@ -82,7 +84,7 @@ export class Member {
     this.#suspicion = new Suspicion(options.suspicion);
     this.frontEnd = new FrontEnd(runtime, () => this.#state?.config ?? options.config, {
       patienceMs: PATIENCE_MS,
-      isLeaderless: () => !(this.#standby !== null && this.#standby.silentMs < LEADER_SEEN_MS),
+      isLeaderless: () => this.#isLeaderless,
     });
     this.#link = new LeaderLink({ runtime, log, serverId, frontEnd: this.frontEnd, dial });
   }
@@ -136,6 +138,15 @@ export class Member {
     this.#standby?.stop();
     this.frontEnd.close();
     await this.#options.log.close();
+  }
+
+  /**
+   * Whether this replica knows that nobody leads. One that is cut off from the log knows nothing, and its clients must go elsewhere
+   * (rule S8).
+   */
+  get #isLeaderless(): boolean {
+    if (this.#link.answerAgeMs > ANSWER_MS) return false;
+    return this.#link.epoch === 0 || (this.#standby !== null && this.#standby.silentMs >= LEADER_SEEN_MS);
   }
 
   get #state(): State | null {

@@ -12,13 +12,22 @@ import { systemClock, systemTimers } from '../../platform/system-runtime.ts';
 import { UnavailableError, UsageError } from '../errors.ts';
 import { type GroupPlan, type PlannedProcess, type PlanOptions, PORTS_NEEDED, planGroup } from './plan.ts';
 
+/** A process that got SIGKILL is gone by then. */
+const KILLED_MS_MAX = 5_000;
 const STATE_FILE = 'group.json';
 /** A process serves within this time of its start. */
 const SERVE_MS_MAX = 60_000;
 const POLL_MS = 50;
 const PROBE_MS_MAX = 1_000;
-/** SIGTERM first; whoever is still there after this time gets SIGKILL. */
-const END_MS_MAX = 8_000;
+/**
+ * SIGTERM first; whoever is still there after this time gets SIGKILL. etcd would try for seconds to hand over to members that end as well;
+ * what it has acknowledged is on its disk.
+ */
+const END_MS_MAX: Readonly<Record<PlannedProcess['kind'], number>> = {
+  sidecar: 8_000,
+  server: 8_000,
+  etcd: 500,
+};
 
 /** A process that was started: its id, and when it began, so that another one under the same id is left alone. */
 interface Started {
@@ -101,9 +110,9 @@ export class LocalGroup {
       ran.push(...names.filter((name) => this.signal(name, 'SIGTERM')));
       await Promise.all(
         names.map((name) =>
-          this.ended(name, END_MS_MAX).catch(async () => {
+          this.ended(name, END_MS_MAX[kind]).catch(async () => {
             this.signal(name, 'SIGKILL');
-            await this.ended(name, END_MS_MAX);
+            await this.ended(name, KILLED_MS_MAX);
           }),
         ),
       );

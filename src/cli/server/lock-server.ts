@@ -3,7 +3,7 @@
  * files, addresses and signals.
  */
 import type { RequestListener } from 'node:http';
-import { credentials, type Server } from '@grpc/grpc-js';
+import { credentials, type Server, status } from '@grpc/grpc-js';
 import type { NamespaceConfig } from '../../api/config.ts';
 import type { Identity } from '../../api/entry.ts';
 import { LogUnavailableError } from '../../log/errors.ts';
@@ -16,7 +16,8 @@ import { lockService } from '../../server/grpc/lock-service.ts';
 import { loadProtocol } from '../../server/grpc/proto.ts';
 import { relayDialer, SERVER_ID_HEADER } from '../../server/grpc/relay-client.ts';
 import { RelayService } from '../../server/grpc/relay-service.ts';
-import { bytesMethod } from '../../server/grpc/streams.ts';
+import { CallError } from '../../server/grpc/status.ts';
+import { bytesMethod, type ServerStream } from '../../server/grpc/streams.ts';
 import { Member } from '../../server/member.ts';
 import { Metering } from '../../server/metering.ts';
 import { createHealthApi, type HttpServer, listenHttp } from '../../sidecar/http/index.ts';
@@ -63,7 +64,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     method: relayMethod,
     timers: runtime.timers,
     leader: () => member.leader,
-    identifyPeer: (stream) => String(stream.metadata.get(SERVER_ID_HEADER)[0] ?? 'unnamed'),
+    identifyPeer: (stream) => peerOf(stream, config),
   });
   const member: Member = Member.start({
     runtime,
@@ -117,6 +118,13 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
 }
 
 const NOTHING_YET = { sessions: 0, heldLocks: 0, waiters: 0, longestQueue: 0, logBytes: 0, snapshotBytes: 0 };
+
+/** Taken at its word, until there is mutual TLS. */
+function peerOf(stream: ServerStream, { peers }: ServerConfig): string {
+  const claimed = String(stream.metadata.get(SERVER_ID_HEADER)[0] ?? '');
+  if (Object.hasOwn(peers, claimed)) return claimed;
+  throw new CallError(status.PERMISSION_DENIED, 'this stream is of no replica of this group');
+}
 
 async function listen(
   { clients, replicas }: { readonly clients: Server; readonly replicas: Server },

@@ -24,7 +24,8 @@ export interface RelayClientOptions {
 
 export function relayDialer(options: RelayClientOptions): DialLeader {
   return (serverId, handler) => {
-    const address = options.addresses[serverId];
+    const { addresses } = options;
+    const address = Object.hasOwn(addresses, serverId) ? addresses[serverId] : undefined;
     return address === undefined ? null : dial(address, handler, options);
   };
 }
