@@ -2,7 +2,7 @@
 import { Command } from 'commander';
 import type { UpFlags } from './group.ts';
 
-export const GROUP_FOLDER_DEFAULT = '.leasehold/group';
+const GROUP_FOLDER_DEFAULT = '.leasehold/group';
 
 export function groupCommand(): Command {
   const group = new Command('group').description(

@@ -3,13 +3,7 @@
  * counted, and what a slow reader has not taken yet is bounded (rule S9).
  */
 import type { Buffer } from 'node:buffer';
-import type {
-  ClientDuplexStream,
-  ClientOptions,
-  MethodDefinition,
-  ServerDuplexStream,
-  ServiceDefinition,
-} from '@grpc/grpc-js';
+import type { ClientOptions, MethodDefinition, ServerDuplexStream, ServiceDefinition } from '@grpc/grpc-js';
 import type { Message } from './proto.ts';
 
 /** A bidirectional method whose messages are bytes on both sides. */
@@ -23,7 +17,6 @@ export interface BytesMethod {
 }
 
 export type ServerStream = ServerDuplexStream<Buffer, Buffer>;
-export type ClientBytesStream = ClientDuplexStream<Buffer, Buffer>;
 
 export const asIs = (bytes: Buffer): Buffer => bytes;
 
