@@ -20,11 +20,13 @@ export function groupCommand(): Command {
     .command('status')
     .description('Show its processes, who leads, and how far each server is.')
     .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
+    .addHelpText('after', STATUS_HELP)
     .action(async ({ dir }: { readonly dir: string }) => (await import('./group.ts')).runStatus(dir));
   group
     .command('down')
     .description('End its processes. What they have written stays, and "up" goes on with it.')
     .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
+    .addHelpText('after', DOWN_HELP)
     .action(async ({ dir }: { readonly dir: string }) => (await import('./group.ts')).runDown(dir));
   return group;
 }
@@ -33,5 +35,28 @@ const UP_HELP = `
 The processes go on when this command has ended; "leasehold group down" ends them. All of them listen on
 127.0.0.1, on ports that were free when the group was made.
 
+Examples:
+  leasehold group up
+  leasehold group up --dir /tmp/group --filename config/samples/jobs.yaml
+
 Exit codes: 0 it serves, 123 something does not start (its log says why), 125 wrong usage.
+`;
+
+const STATUS_HELP = `
+LAG is how many entries a server has not applied yet.
+
+Examples:
+  leasehold group status
+
+Exit codes: 0 shown, 125 there is no group.
+`;
+
+const DOWN_HELP = `
+Only processes that "leasehold group up" has started are ended: each is known by its id and its start time.
+
+Examples:
+  leasehold group down
+  leasehold group down && rm -r .leasehold/group
+
+Exit codes: 0 none of them runs any more, 123 one cannot be ended, 125 there is no group.
 `;

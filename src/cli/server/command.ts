@@ -26,6 +26,9 @@ Example of a configuration:
 "leasehold group up" starts a whole group on this machine. There is no TLS between the processes yet,
 and every client is taken for the same one: keep it on loopback.
 
+Examples:
+  leasehold server --config server-a.yaml
+
 Exit codes: 0 ended by a signal, 1 its log contradicts itself or this program, 123 a port is taken,
 125 the configuration is not valid.
 `;

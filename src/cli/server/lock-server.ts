@@ -51,8 +51,9 @@ export interface LockServer {
 export async function startLockServer(options: LockServerOptions): Promise<LockServer> {
   const { config, namespace } = options;
   const { serverId } = config;
-  const label = { namespace: `${namespace.namespace}/${namespace.name}`, server: serverId };
-  const runtime = { ...options.runtime, logger: labelled(options.runtime.logger, label) };
+  const served = `${namespace.namespace}/${namespace.name}`;
+  const logger = labelled(options.runtime.logger, { namespace: served, server: serverId });
+  const runtime = { ...options.runtime, logger };
   const protocol = loadProtocol();
   const relayMethod = bytesMethod(protocol.service(RELAY_SERVICE), 'Relay');
   const connectMethod = bytesMethod(protocol.service(LOCK_SERVICE), 'Connect');

@@ -22,6 +22,9 @@ Example of a configuration:
     - alias: payouts
       endpoints: ["127.0.0.1:7100", "127.0.0.1:7101", "127.0.0.1:7102"]
 
+Examples:
+  leasehold sidecar --config sidecar.yaml
+
 Exit codes: 0 ended by a signal, 123 the port is taken or the data folder in use, 125 the configuration
 is not valid.
 `;
