@@ -8,8 +8,8 @@ import type { Runtime, Timer } from '../platform/runtime.ts';
 import type { FrontEnd, LeaderPort } from './front-end.ts';
 import type { Leader } from './leader.ts';
 
-/** How often it looks for a leader while it has none, with jitter between half and one and a half of it. */
-const SEEK_MS = 120;
+/** How often it looks for a leader while it has none, with jitter between half and one and a half of it: one read of a small key. */
+const SEEK_MS = 60;
 /** A stream is accepted within this time, or given up. */
 const ACCEPT_MS_MAX = 1_000;
 /** A leader that says nothing for so long, although it should every 200 ms, is tried over a new stream. */

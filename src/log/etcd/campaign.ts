@@ -12,8 +12,8 @@ import { decodeJson, encodeJson, type Keys } from './keys.ts';
 import { ServerLease } from './server-lease.ts';
 import { hasValue, isAbsent } from './transactions.ts';
 
-/** How often a server that waits looks whether the leader is gone. */
-const LOOK_MS = 100;
+/** How often a server that waits looks whether the leader is gone: one read of two small keys. */
+const LOOK_MS = 50;
 
 export interface CampaignOptions {
   readonly client: EtcdClient;

@@ -39,28 +39,40 @@ export class GroupClients {
   /** What must not happen. */
   readonly complaints: string[] = [];
   hotGrants = 0;
+  /** Streams that each sidecar has opened. */
+  readonly connects: number[];
   readonly #ending = new AbortController();
   readonly #running: Promise<void>[] = [];
 
   constructor({ group }: GroupBench) {
     const { endpoints } = group.plan;
     const runtime = createSystemRuntime({ logLevel: 'silent' });
+    this.connects = endpoints.map(() => 0);
     this.sidecars = endpoints.map((_, first) => {
+      const connect = grpcConnect({
+        method,
+        runtime,
+        endpoints,
+        first,
+        credentials: credentials.createInsecure(),
+      });
       const sidecar = new Sidecar({ runtime, store: new MemoryStateStore() });
       sidecar.addNamespace({
         alias: ALIAS,
-        connect: grpcConnect({
-          method,
-          runtime,
-          endpoints,
-          first,
-          credentials: credentials.createInsecure(),
-        }),
+        connect: (handler) => {
+          this.connects[first] = (this.connects[first] ?? 0) + 1;
+          return connect(handler);
+        },
         metrics: createMetrics().sidecar(ALIAS),
         defaults: () => ({ ttlMs: TTL_MS, maxHoldMs: 3_600_000 }),
       });
       return sidecar;
     });
+  }
+
+  /** Place of the front end that a sidecar is on, or tries. */
+  frontEndOf(sidecar: number): number {
+    return (sidecar + (this.connects[sidecar] as number) - 1) % this.sidecars.length;
   }
 
   /** So many sessions, spread over the front ends, each with two locks that it keeps. */
