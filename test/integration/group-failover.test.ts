@@ -78,26 +78,25 @@ test(`kill -9 of the leader, ${KILLS} times under load`, async () => {
   await clients.keep(SESSIONS);
   await clients.passHot(WAITERS);
   const times: number[] = [];
-  let watched = 0;
   for (let round = 1; round <= KILLS; round++) {
+    await clients.spread();
     await pause(1_000);
     const leader = await bench.leader();
-    const onOthers = ALL.filter((at) => SERVERS[clients.frontEndOf(at)] !== leader);
+    const onOthers = except(leader);
     const connects = onOthers.map((at) => clients.connects[at]);
     const killedMs = await bench.kill(leader);
     times.push(await grantedThrough(except(leader), `kill-${round}`, killedMs));
     await expectIntact();
     // Clients of the other front ends have not even noticed.
     expect(onOthers.map((at) => clients.connects[at])).toEqual(connects);
-    watched += onOthers.length;
     await bench.group.start([leader]);
   }
-  expect(watched).toBeGreaterThan(0);
   console.log(`time to the first grant after kill -9 of the leader: ${rounded(times)}`);
   expect(Math.max(...times)).toBeLessThan(TAKE_OVER_MS_MAX);
 }, 120_000);
 
 test('kill -9 of a follower costs its clients a new stream and nobody else anything', async () => {
+  await clients.spread();
   const leader = await bench.leader();
   const follower = SERVERS.find((name) => name !== leader) as string;
   const epoch = (await bench.status(leader))?.position.epoch;
@@ -109,6 +108,7 @@ test('kill -9 of a follower costs its clients a new stream and nobody else anyth
 }, 60_000);
 
 test('SIGTERM hands over', async () => {
+  await clients.spread();
   const leader = await bench.leader();
   const sentMs = performance.now();
   bench.group.signal(leader, 'SIGTERM');
@@ -128,6 +128,7 @@ test('SIGTERM hands over', async () => {
 }, 60_000);
 
 test('a leader that stood still for longer than its lease is deposed and says nothing more', async () => {
+  await clients.spread();
   const leader = await bench.leader();
   const epoch = (await bench.status(leader))?.position.epoch ?? 0;
   bench.group.signal(leader, 'SIGSTOP');

@@ -41,6 +41,8 @@ export class GroupClients {
   hotGrants = 0;
   /** Streams that each sidecar has opened. */
   readonly connects: number[];
+  /** Breaks the stream of each. */
+  readonly #cuts: (() => void)[] = [];
   readonly #ending = new AbortController();
   readonly #running: Promise<void>[] = [];
 
@@ -61,7 +63,12 @@ export class GroupClients {
         alias: ALIAS,
         connect: (handler) => {
           this.connects[first] = (this.connects[first] ?? 0) + 1;
-          return connect(handler);
+          const stream = connect(handler);
+          this.#cuts[first] = () => {
+            stream.close();
+            handler.onClose();
+          };
+          return stream;
         },
         metrics: createMetrics().sidecar(ALIAS),
         defaults: () => ({ ttlMs: TTL_MS, maxHoldMs: 3_600_000 }),
@@ -73,6 +80,17 @@ export class GroupClients {
   /** Place of the front end that a sidecar is on, or tries. */
   frontEndOf(sidecar: number): number {
     return (sidecar + (this.connects[sidecar] as number) - 1) % this.sidecars.length;
+  }
+
+  /** Brings each sidecar to the front end of its own number, over as many streams as that takes. */
+  async spread(): Promise<void> {
+    for (const at of this.sidecars.keys()) {
+      while (this.frontEndOf(at) !== at) {
+        const before = this.connects[at];
+        this.#cuts[at]?.();
+        while (this.connects[at] === before) await pause(10);
+      }
+    }
   }
 
   /** So many sessions, spread over the front ends, each with two locks that it keeps. */
