@@ -107,6 +107,19 @@ test('kill -9 of a follower costs its clients a new stream and nobody else anyth
   await bench.group.start([follower]);
 }, 60_000);
 
+test('a front end that stands still costs nobody a session: its clients go elsewhere (rule S8)', async () => {
+  await clients.spread();
+  const leader = await bench.leader();
+  const frozen = SERVERS.findIndex((name) => name !== leader);
+  const connects = [...clients.connects];
+  bench.group.signal(SERVERS[frozen] as string, 'SIGSTOP');
+  await expect.poll(() => clients.frontEndOf(frozen), { timeout: 15_000 }).not.toBe(frozen);
+  await grantedThrough(ALL, 'frozen', performance.now());
+  await expectIntact();
+  for (const at of ALL) expect(clients.connects[at]).toBe((connects[at] as number) + (at === frozen ? 1 : 0));
+  bench.group.signal(SERVERS[frozen] as string, 'SIGCONT');
+}, 60_000);
+
 test('SIGTERM hands over', async () => {
   await clients.spread();
   const leader = await bench.leader();
