@@ -16,6 +16,7 @@ import { FrontEnd } from './front-end.ts';
 import { gaugesOf } from './gauges.ts';
 import { type CommitStats, Leader, type StopReason } from './leader.ts';
 import { type DialLeader, LeaderLink } from './leader-link.ts';
+import { IDLE_BEAT_MS } from './pulse.ts';
 import { RecentEvents } from './recent-events.ts';
 import type { Recovered } from './recovery.ts';
 import { Standby } from './standby.ts';
@@ -24,7 +25,7 @@ import { floorOfBirth } from './take-over.ts';
 
 /** How long a request waits for a leader. */
 const PATIENCE_MS = 5_000;
-/** While entries come, somebody leads, whether this replica can reach it or not. With sessions open they come every 250 ms. */
+/** While entries come, somebody leads, whether this replica can reach it or not. */
 const LEADER_SEEN_MS = 700;
 /** An answer of the log about who leads counts for so long. */
 const ANSWER_MS = 1_000;
@@ -146,7 +147,14 @@ export class Member {
    */
   get #isLeaderless(): boolean {
     if (this.#link.answerAgeMs > ANSWER_MS) return false;
-    return this.#link.epoch === 0 || (this.#standby !== null && this.#standby.silentMs >= LEADER_SEEN_MS);
+    return this.#link.epoch === 0 || (this.#standby !== null && this.#silenceMs >= LEADER_SEEN_MS);
+  }
+
+  /** How long no entry has been seen, beyond the time in which none is due: without sessions a leader has little to write. */
+  get #silenceMs(): number {
+    if (this.#standby === null) return 0;
+    const { silentMs, state } = this.#standby;
+    return state.sessions.size > 0 ? silentMs : silentMs - IDLE_BEAT_MS;
   }
 
   get #state(): State | null {
@@ -282,7 +290,7 @@ export class Member {
 
   #judgeLeader(): void {
     const { isUnheard, epochAgeMs, epoch } = this.#link;
-    const silentMs = this.#standby?.silentMs ?? 0;
+    const silentMs = this.#silenceMs;
     const now = this.#nowMs();
     if (!this.#suspicion.isDue({ isUnheard, epochAgeMs, silentMs }, now)) return;
     assert(this.#leader === null, 'no leader suspects itself');

@@ -6,7 +6,7 @@
 import { ok as assert } from 'node:assert';
 
 export interface SuspicionSettings {
-  /** So long no entry was committed. */
+  /** So long no entry was committed although one was due: with sessions open one is every 250 ms, without them every 2 s. */
   readonly silenceMs: number;
   /** Not more than one suspicion in this time; doubled by each that follows soon after. */
   readonly everyMs: number;
@@ -24,7 +24,7 @@ export const SUSPICION_REASON = 'suspicion';
 export interface LeaderSigns {
   /** Nothing is heard of the leader on the stream. */
   readonly isUnheard: boolean;
-  /** How long no entry has been seen. */
+  /** How long no entry has been seen although one was due. */
   readonly silentMs: number;
   /** How long the log has named this leader. */
   readonly epochAgeMs: number;

@@ -42,7 +42,7 @@ function problem(config: unknown): string {
 
 test('what is left out has a default', () => {
   const config = load(GOOD);
-  expect(config.etcd).toEqual({ ...GOOD.etcd, prefix: 'leasehold/', leaseTtlSeconds: 5 });
+  expect(config.etcd).toEqual({ ...GOOD.etcd, prefix: 'leasehold/', leaseTtlSeconds: 5, callMs: 1_000 });
   expect(config.suspicion).toEqual({ silenceMs: 400, everyMs: 30_000 });
   expect(config.logLevel).toBe('info');
 });

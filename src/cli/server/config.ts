@@ -20,6 +20,11 @@ export const serverConfig = z.strictObject({
     prefix: z.string().max(256).default('leasehold/'),
     /** Seconds after which a leader that is cut off from etcd is gone. etcd grants no less than one and a half election timeouts. */
     leaseTtlSeconds: z.int().min(2).max(60).default(5),
+    /**
+     * Milliseconds after which a call is given up and sent again, to the next member. A transaction that was on its way through an etcd
+     * leader that died is answered no sooner.
+     */
+    callMs: z.int().min(100).max(10_000).default(1_000),
   }),
   /** Where it listens: for clients, for the other replicas, for probes and metrics (HTTP). */
   listen: z.strictObject({ clients: address, relay: address, health: address }),
