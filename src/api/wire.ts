@@ -196,11 +196,29 @@ export interface RelayGroup {
   readonly keepalive?: KeepaliveRequest;
 }
 
+/** A session that a client of the front end had attached before this leader came. */
+export interface Reattachment {
+  readonly client: number;
+  readonly session: SessionId;
+  readonly attach: number;
+}
+
+/** The bulk re-attachment with which a front end begins on a leader (rule S4). It renews nothing and moves no deadline. */
+export interface BulkReattachment {
+  readonly sessions: readonly Reattachment[];
+  /** What this front end has passed on to its clients last: later notices were lost on their way. */
+  readonly seen: Position;
+}
+
 export interface RelayFrame {
   readonly format: number;
   readonly groups: readonly RelayGroup[];
   /** Client streams that are closed. */
   readonly closed: readonly number[];
+  /** A bulk re-attachment may take several frames; it comes before everything else of its stream. */
+  readonly reattach?: BulkReattachment;
+  /** The bulk re-attachment is complete. */
+  readonly allAttached?: boolean;
 }
 
 export interface LeaderGroup {

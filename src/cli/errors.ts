@@ -8,8 +8,8 @@ export interface Failure {
 
 /** Something that the caller can mend by calling differently. */
 export class UsageError extends Error {
-  constructor(message: string) {
-    super(message);
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
     this.name = 'UsageError';
   }
 }

@@ -6,10 +6,13 @@ import { Command } from 'commander';
 import { adminCommands } from './admin/command.ts';
 import { completionCommand } from './completion/command.ts';
 import { devCommand } from './dev/command.ts';
+import { groupCommand } from './group/command.ts';
 import { historyCommand } from './history/command.ts';
 import { lockCommands } from './locks/command.ts';
 import { logCommand } from './log/command.ts';
 import { runCommand } from './run/command.ts';
+import { serverCommand } from './server/command.ts';
+import { sidecarCommand } from './sidecar/command.ts';
 
 export function createProgram(): Command {
   const program = new Command('leasehold')
@@ -22,6 +25,9 @@ export function createProgram(): Command {
     historyCommand(),
     logCommand(),
     devCommand(),
+    groupCommand(),
+    serverCommand(),
+    sidecarCommand(),
     completionCommand(() => program),
   ];
   for (const command of commands) program.addCommand(command);

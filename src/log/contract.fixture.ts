@@ -109,6 +109,32 @@ export function testContract(engine: string, make: () => Stored): void {
       expect(await log.append(second, next)).toBe('committed');
     });
 
+    test('it says who leads, by its newest epoch', async () => {
+      expect(await log.leader()).toBeNull();
+      const first = await log.campaign('server-a');
+      expect(await log.leader()).toEqual({ serverId: 'server-a', epoch: first.epoch });
+      const second = await log.campaign('server-b');
+      expect(await log.leader()).toEqual({ serverId: 'server-b', epoch: second.epoch });
+      await log.resign(second);
+      expect(await log.leader()).toBeNull();
+    });
+
+    test('an eviction ends the leadership it names and no other (rule S7)', async () => {
+      expect(await log.evict(1)).toBe(false);
+      const first = await log.campaign('server-a');
+      const second = await log.campaign('server-b');
+      expect(await log.evict(first.epoch)).toBe(false);
+      const entries = await appendEntries(log, second, 1);
+      expect(await log.evict(second.epoch)).toBe(true);
+      expect(await log.evict(second.epoch)).toBe(false);
+      expect(await log.leader()).toBeNull();
+      expect(await log.append(second, entryAfter(await log.head()))).toBe('deposed');
+      expect(await log.head()).toEqual({ index: 1, hash: entries[0]?.hash });
+      const third = await log.campaign('server-a');
+      expect(third.epoch).toBeGreaterThan(second.epoch);
+      expect(await log.append(third, entryAfter(await log.head()))).toBe('committed');
+    });
+
     test('nobody can write without a campaign', async () => {
       const forged = { serverId: 'server-a', epoch: 0, fence: '' };
       expect(await log.append(forged, entryAfter(START))).toBe('deposed');

@@ -8,6 +8,7 @@ import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT } from './limits.ts';
 import {
   type AppendOutcome,
   CorruptLogError,
+  type LeaderRecord,
   type Leadership,
   type LogPosition,
   type SnapshotManifest,
@@ -38,6 +39,7 @@ interface StoredSnapshot {
 export class MemoryStore implements LogStore {
   readonly lineage: string;
   #epoch = 0;
+  #serverId = '';
   #fence = '';
   #head = EMPTY_HEAD;
   readonly #entries: StoredEntry[] = [];
@@ -56,9 +58,21 @@ export class MemoryStore implements LogStore {
 
   campaign(serverId: string): Leadership {
     this.#epoch += 1;
+    this.#serverId = serverId;
     this.#fence = `${this.lineage}/${this.#epoch}`;
     this.#snapshots = this.#snapshots.filter((snapshot) => snapshot.manifest !== undefined);
     return { serverId, epoch: this.#epoch, fence: this.#fence };
+  }
+
+  leader(): LeaderRecord | null {
+    return this.#fence === '' ? null : { serverId: this.#serverId, epoch: this.#epoch };
+  }
+
+  evict(epoch: number): boolean {
+    if (this.#fence === '' || epoch !== this.#epoch) return false;
+    this.depose();
+    assert(this.leader() === null, 'nobody leads after an eviction');
+    return true;
   }
 
   /** The leader loses its leadership and nobody gains it, as when its etcd lease runs out. */

@@ -20,6 +20,12 @@ export interface StoredEntry {
   readonly previous: string;
 }
 
+/** Who leads, as the log knows it. */
+export interface LeaderRecord {
+  readonly serverId: string;
+  readonly epoch: number;
+}
+
 export interface LogPosition {
   /** 0 = the log is empty. */
   readonly index: number;
@@ -74,6 +80,13 @@ export interface LockLog {
   readonly lineage: string;
   /** From the moment this resolves only this server's writes can succeed. */
   campaign(serverId: string): Promise<Leadership>;
+  /**
+   * Who leads at this moment; null: nobody. For finding the leader and for people, never for safety: it may be over by the time this
+   * resolves, and a leader that is cut off still stands here.
+   */
+  leader(): Promise<LeaderRecord | null>;
+  /** Ends the leadership of `epoch`, whoever has it, in one step (rule S7). False: it was over already. */
+  evict(epoch: number): Promise<boolean>;
   /**
    * Appends the next entry. Rejects with RangeError when `entry` does not follow the head (a bug of the caller); resolves unknown outcomes
    * inside, by sending the identical transaction again (rule L2). One append at a time.

@@ -6,6 +6,7 @@ import { LogClosedError, LogUnavailableError } from './errors.ts';
 import { CALL_TRIES, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN } from './limits.ts';
 import type {
   AppendOutcome,
+  LeaderRecord,
   Leadership,
   LockLog,
   LogPosition,
@@ -85,6 +86,14 @@ export class StoreLog implements LockLog {
       this.#append = unknown ? { at: 'inDoubt', index: entry.index, hash: entry.hash } : IDLE;
       throw error;
     }
+  }
+
+  leader(): Promise<LeaderRecord | null> {
+    return this.#call('leader', []);
+  }
+
+  evict(epoch: number): Promise<boolean> {
+    return this.#call('evict', [epoch]);
   }
 
   head(): Promise<LogPosition> {

@@ -4,7 +4,14 @@
  *
  * Every method may be repeated with the same arguments: after an unknown outcome that is what happens (rule L2).
  */
-import type { AppendOutcome, Leadership, LogPosition, SnapshotManifest, StoredEntry } from './port.ts';
+import type {
+  AppendOutcome,
+  LeaderRecord,
+  Leadership,
+  LogPosition,
+  SnapshotManifest,
+  StoredEntry,
+} from './port.ts';
 
 /** Steps that read; also what a read-only opener can do. */
 export interface LogReader {
@@ -18,6 +25,9 @@ export interface LogReader {
 
 export interface LogStore extends LogReader {
   campaign(serverId: string): Leadership;
+  leader(): LeaderRecord | null;
+  /** True when the leadership of `epoch` was in force until now. */
+  evict(epoch: number): boolean;
   append(leadership: Leadership, entry: StoredEntry): AppendOutcome;
   /** Opens snapshot `id` and gives up any other open one. */
   openSnapshot(leadership: Leadership, id: string): void;

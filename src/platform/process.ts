@@ -3,6 +3,9 @@
  * table that anything above this folder may ask for.
  */
 
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
 /** Id of this process. */
 export const processId = process.pid;
 
@@ -15,3 +18,25 @@ export function isRunning(pid: number): boolean {
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }
+
+/**
+ * When the process with this id was started, in the operating system's own words; null: there is none. Together with the id it names one
+ * process for good, since ids are used again.
+ */
+export function startOf(pid: number): string | null {
+  if (!isRunning(pid)) return null;
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The name of the program may hold anything, also spaces; it ends with the last bracket.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (fields[0] === 'Z' || fields[0] === 'X') return null;
+    return fields[STAT_START] ?? null;
+  } catch {
+    // No /proc: not Linux, or it has ended since.
+    const shown = spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' });
+    return shown.status === 0 ? shown.stdout.trim() || null : null;
+  }
+}
+
+/** Place of the start time among the fields after the program's name. */
+const STAT_START = 19;

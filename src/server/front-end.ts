@@ -1,6 +1,9 @@
 /**
  * The part of a replica that clients connect to: checks requests, adds the identity the client proved, counts against its
  * limits, and relays whole frames to the leader. It keeps no lock state; a client may use any front end.
+ *
+ * When the leader changes, clients keep their streams: the front end re-attaches their sessions with the new one and sends again what
+ * has no answer yet (rule S4). While nobody leads requests wait, and clients are told so, lest they try their luck elsewhere (rule S8).
  */
 import type { NamespaceConfig } from '../api/config.ts';
 import type { ClientCommand, Identity } from '../api/entry.ts';
@@ -15,12 +18,14 @@ import type {
   LeaderFrame,
   Position,
   ReadQuery,
+  Reattachment,
   RelayFrame,
   RelayRequest,
   ServerFrame,
 } from '../api/wire.ts';
 import { sha256 } from '../core/index.ts';
-import type { Runtime } from '../platform/runtime.ts';
+import type { Runtime, Timer } from '../platform/runtime.ts';
+import { ClientMemory } from './client-memory.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import { requestProblem } from './validate.ts';
 
@@ -30,11 +35,30 @@ export interface LeaderPort {
   send(frame: RelayFrame): void;
 }
 
+export interface FrontEndOptions {
+  /**
+   * In a group: how long a request waits while nobody leads before it is refused UNAVAILABLE. Left out: the leader is in this process and
+   * has no successor, so nothing waits and nothing is re-attached.
+   */
+  readonly patienceMs?: number;
+  /**
+   * False: somebody does lead, only not within reach of this replica. Then clients are told nothing, so that they try another one
+   * (rule S8). Left out: without a leader here there is none.
+   */
+  readonly isLeaderless?: () => boolean;
+}
+
+/** How often clients hear that nobody leads; they rely on it for a second (rule S8). */
+const NO_LEADER_MS = 500;
+/** Sessions, and requests, in one frame of a re-attachment. */
+const PER_FRAME_MAX = 1_000;
+
 interface Client {
   readonly number: number;
   readonly identity: Identity;
   readonly handler: ClientHandler;
   readonly limiter: RateLimiter;
+  readonly memory: ClientMemory;
 }
 
 export class FrontEnd {
@@ -44,11 +68,23 @@ export class FrontEnd {
   readonly #namespaceLimiter: RateLimiter;
   #lastClient = 0;
   #leader: LeaderPort | null = null;
+  readonly #patienceMs: number | null;
+  readonly #isLeaderless: () => boolean;
+  #leaderlessSinceMs: number;
+  #leaderless: Timer | null = null;
+  /** Of the newest frame that was passed on. */
   #position: Position = { lineage: '', epoch: 0, index: 0 };
 
-  constructor(runtime: Runtime, config: () => NamespaceConfig | null) {
+  constructor(
+    runtime: Runtime,
+    config: () => NamespaceConfig | null,
+    { patienceMs, isLeaderless = () => true }: FrontEndOptions = {},
+  ) {
     this.#runtime = runtime;
     this.#config = config;
+    this.#patienceMs = patienceMs ?? null;
+    this.#isLeaderless = isLeaderless;
+    this.#leaderlessSinceMs = runtime.clock.monotonicMs();
     this.#namespaceLimiter = new RateLimiter(runtime.clock.monotonicMs());
   }
 
@@ -56,16 +92,29 @@ export class FrontEnd {
     return this.#clients.size;
   }
 
-  /** From now on requests go to this leader; null: nobody leads, and everything is answered UNAVAILABLE. */
+  /**
+   * From now on requests go to this leader, after the sessions and requests that its predecessor leaves (rule S4); null: nobody leads.
+   */
   setLeader(leader: LeaderPort | null): void {
+    const isLoss = leader === null && this.#leader !== null;
     this.#leader = leader;
-    if (leader !== null) this.#position = leader.position;
+    if (this.#position.lineage === '' && leader !== null) this.#position = leader.position;
+    if (this.#patienceMs === null) return;
+    if (leader !== null) {
+      this.#leaderless?.cancel();
+      this.#leaderless = null;
+      this.#handOn(leader);
+    } else if (isLoss || this.#leaderless === null) {
+      this.#leaderlessSinceMs = this.#runtime.clock.monotonicMs();
+      this.#tellLeaderless();
+    }
   }
 
   connect(identity: Identity, handler: ClientHandler): ClientStream {
     const now = this.#runtime.clock.monotonicMs();
     const number = ++this.#lastClient;
-    this.#clients.set(number, { number, identity, handler, limiter: new RateLimiter(now) });
+    const memory = new ClientMemory();
+    this.#clients.set(number, { number, identity, handler, limiter: new RateLimiter(now), memory });
     return {
       send: (frame) => this.#receive(number, frame),
       close: () => this.#closed(number),
@@ -74,10 +123,16 @@ export class FrontEnd {
 
   /** A frame of the leader: each group goes to its client, unchanged. */
   fromLeader(frame: LeaderFrame): void {
+    const { lineage, epoch } = this.#position;
+    // Rule S2: what a deposed leader still says is not heard.
+    if (frame.position.lineage === lineage && frame.position.epoch < epoch) return;
     this.#position = frame.position;
     for (const { client: number, answers, notices, keepalives } of frame.groups) {
       const client = this.#clients.get(number);
       if (client === undefined) continue;
+      for (const answer of answers) client.memory.answered(answer);
+      for (const notice of notices) client.memory.noticed(notice);
+      for (const keepalive of keepalives) client.memory.kept(keepalive);
       const first = keepalives[0];
       this.#send(client, { answers, notices, ...(first === undefined ? {} : { keepalive: first }) });
       for (const keepalive of keepalives.slice(1))
@@ -87,9 +142,44 @@ export class FrontEnd {
 
   /** Closes every client stream, for instance because this replica stops. */
   close(): void {
+    this.#leaderless?.cancel();
     const clients = [...this.#clients.values()];
     this.#clients.clear();
     for (const { handler } of clients) handler.onClose();
+  }
+
+  /** What the leader before leaves to this one: first the sessions, then the requests, in order. */
+  #handOn(leader: LeaderPort): void {
+    const clients = [...this.#clients.values()];
+    const sessions = clients.flatMap(({ number: client, memory }) =>
+      [...memory.sessions].map(([session, attach]): Reattachment => ({ client, session, attach })),
+    );
+    const seen = this.#position;
+    for (const part of inParts(sessions)) {
+      leader.send({ format: FORMAT_VERSION, groups: [], closed: [], reattach: { sessions: part, seen } });
+    }
+    leader.send({ format: FORMAT_VERSION, groups: [], closed: [], allAttached: true });
+    for (const { number: client, memory } of clients) {
+      for (const requests of inParts(memory.unanswered)) {
+        leader.send({ format: FORMAT_VERSION, groups: [{ client, requests }], closed: [] });
+      }
+    }
+  }
+
+  /** Says that nobody leads, refuses what has waited for too long, and comes again. */
+  #tellLeaderless(): void {
+    const { clock, timers } = this.#runtime;
+    const patienceMs = this.#patienceMs ?? 0;
+    const now = clock.monotonicMs();
+    const isLeaderless = this.#isLeaderless();
+    const isLong = now - this.#leaderlessSinceMs >= patienceMs;
+    for (const client of [...this.#clients.values()]) {
+      const ids = isLong ? client.memory.takeOlder(now - patienceMs) : [];
+      const answers = ids.map((id) => ({ id, body: unavailable(NOBODY_LEADS) }));
+      if (answers.length > 0 || isLeaderless) this.#send(client, { answers, notices: [] });
+    }
+    this.#leaderless?.cancel();
+    this.#leaderless = timers.after(NO_LEADER_MS, () => this.#tellLeaderless());
   }
 
   #closed(number: number): void {
@@ -100,12 +190,18 @@ export class FrontEnd {
   #receive(number: number, frame: ClientFrame): void {
     const client = this.#clients.get(number);
     if (client === undefined) return;
+    const now = this.#runtime.clock.monotonicMs();
     const refused: Answer[] = [];
     const requests: RelayRequest[] = [];
     for (const request of frame.requests) {
       const refusal = this.#refusal(client, request);
-      if (refusal === null) requests.push(complete(request, client.identity));
-      else refused.push({ id: request.id, body: refusal });
+      if (refusal !== null) {
+        refused.push({ id: request.id, body: refusal });
+        continue;
+      }
+      const completed = complete(request, client.identity);
+      if (client.memory.remember(completed, now)) requests.push(completed);
+      else refused.push({ id: request.id, body: unavailable('too many requests of this client wait') });
     }
     if (refused.length > 0) this.#send(client, { answers: refused, notices: [] });
     if (this.#leader === null || (requests.length === 0 && frame.keepalive === undefined)) return;
@@ -119,13 +215,7 @@ export class FrontEnd {
   #refusal(client: Client, { body }: ClientRequest): AnswerBody | null {
     const problem = requestProblem(body);
     if (problem !== null) return { type: 'rejected', code: 'INVALID', ...problem };
-    if (this.#leader === null) {
-      return {
-        type: 'rejected',
-        code: 'UNAVAILABLE',
-        message: 'no lock server leads this namespace right now',
-      };
-    }
+    if (this.#leader === null && this.#patienceMs === null) return unavailable(NOBODY_LEADS);
     // Rule S9: what gives something back, or keeps it, has no rate limit.
     const isLimited = body.type === 'acquire' || body.type === 'getLock' || body.type === 'listLocks';
     return isLimited ? this.#rateRefusal(client) : null;
@@ -151,7 +241,11 @@ export class FrontEnd {
 
   #send({ number, handler }: Client, frame: Omit<ServerFrame, 'position' | 'leading'>): void {
     try {
-      handler.onFrame({ position: this.#position, leading: this.#leader !== null, ...frame });
+      handler.onFrame({
+        position: this.#position,
+        leading: this.#leader !== null || !this.#isLeaderless(),
+        ...frame,
+      });
     } catch (error) {
       // What goes wrong at one client must not reach the leader that is publishing, nor the other clients: it attaches anew.
       this.#runtime.logger.error(
@@ -162,6 +256,17 @@ export class FrontEnd {
       handler.onClose();
     }
   }
+}
+
+const NOBODY_LEADS = 'no lock server leads this namespace right now';
+
+function unavailable(message: string): AnswerBody {
+  return { type: 'rejected', code: 'UNAVAILABLE', message };
+}
+
+function* inParts<T>(items: readonly T[]): Generator<readonly T[]> {
+  for (let from = 0; from < items.length; from += PER_FRAME_MAX)
+    yield items.slice(from, from + PER_FRAME_MAX);
 }
 
 /** Turns a client's request into what the leader takes. */

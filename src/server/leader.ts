@@ -29,8 +29,9 @@ import { Inquiries } from './inquiries.ts';
 import type { FrontEndLink } from './outbox.ts';
 import { Publisher } from './publisher.ts';
 import { Pulse } from './pulse.ts';
+import { RecentEvents } from './recent-events.ts';
 import { Reception } from './reception.ts';
-import { recover } from './recovery.ts';
+import { type Recovered, recover } from './recovery.ts';
 import { Snapshots } from './snapshots.ts';
 import { takeOverCommand } from './take-over.ts';
 
@@ -41,14 +42,18 @@ export interface LeaderOptions {
   readonly runtime: Runtime;
   readonly log: LockLog;
   readonly serverId: string;
-  /** Why this server took over; goes into the log. */
-  readonly reason: string;
+  /** Why this server took over; goes into the log. Asked once it has won. */
+  readonly reason: string | (() => string);
   /** Token floor of a new lineage (rule C12); ignored when the log has entries. */
   readonly tokenFloor: number;
   /** True in a group: entries also prove to standbys that the leader lives. A lone replica writes nothing without a reason. */
   readonly beatWhenIdle: boolean;
   /** Behaviour levels that the replicas of the group support, this one's included (rule C15). Left out: it is alone. */
   readonly behaviourLevels?: () => readonly number[];
+  /** What a standby knows, read to the end of the log once it is won. Left out: the log is read from its start (rule S5). */
+  readonly recover?: () => Promise<Recovered>;
+  /** Events before this leadership, for front ends that missed them; the leader adds its own. */
+  readonly recent?: RecentEvents;
   /** Told of every commit, after its answers are out. */
   readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
   /** The leader has stopped by itself: deposed, or it cannot go on. */
@@ -88,6 +93,7 @@ export class Leader {
   readonly #appender: Appender;
   readonly #pulse: Pulse;
   readonly #reception: Reception;
+  readonly #recent: RecentEvents;
   #state: State;
   /** Group time minus monotonic time (rule S6). */
   readonly #groupOffsetMs: number;
@@ -110,8 +116,9 @@ export class Leader {
     this.#appender = new Appender(options.runtime, options.log, leadership, head);
     this.#snapshots = snapshots;
     this.#faults = new Faults(options.runtime.logger);
+    this.#recent = options.recent ?? new RecentEvents();
     const parts = { inbox: this.#inbox, publisher: this.#publisher, faults: this.#faults };
-    this.#reception = new Reception(this, parts);
+    this.#reception = new Reception(this, { ...parts, recent: this.#recent });
     this.#inquiries = new Inquiries({ ...parts, onAsked: () => this.#planTurn() });
     this.#groupOffsetMs = state.at - this.#nowMs();
     this.#pulse = new Pulse(options.runtime, () => this.#turn(true));
@@ -124,7 +131,8 @@ export class Leader {
   static async start(options: LeaderOptions): Promise<Leader> {
     const { log, runtime } = options;
     const leadership = await log.campaign(options.serverId);
-    const { state, head, snapshot, bytes } = await recover(log, runtime.logger);
+    const recovering = options.recover?.() ?? recover(log, runtime.logger);
+    const { state, head, snapshot, bytes } = await recovering;
     // Another one has won the log and begun to lead while this one was still reading.
     if (state.epoch > leadership.epoch) throw new DeposedError('take over');
     const sizes = { logBytes: bytes, lastBytes: snapshot?.bytes ?? 0 };
@@ -153,6 +161,14 @@ export class Leader {
   /** Bytes in the log since the last snapshot, and of that snapshot. */
   get sizes(): { readonly logBytes: number; readonly snapshotBytes: number } {
     return this.#snapshots.sizes;
+  }
+
+  /**
+   * A front end's stream begins. Its first frames re-attach its sessions, ended by `allAttached`; only a front end in the leader's own
+   * process, which has had no other leader, may leave both out.
+   */
+  connect(link: FrontEndLink): void {
+    this.#reception.connect(link);
   }
 
   /** Takes a frame of a front end. Answers come over `link`, later. */
@@ -213,7 +229,8 @@ export class Leader {
     const { epoch } = this.#leadership;
     const wallMs = this.#runtime.clock.wallMs();
     const isBirth = this.#appender.head.index === 0;
-    const takeOver = takeOverCommand({ epoch, wallMs, isBirth, tokenFloor, reason });
+    const why = typeof reason === 'string' ? reason : reason();
+    const takeOver = takeOverCommand({ epoch, wallMs, isBirth, tokenFloor, reason: why });
     const [result] = await this.submit([takeOver]);
     if (result?.type !== 'done') throw new Error(`the take-over was refused: ${JSON.stringify(result)}`);
     this.#publisher.startLeases(this.#state, this.#nowMs());
@@ -290,6 +307,7 @@ export class Leader {
     const now = this.#nowMs();
     this.#snapshots.appended(bytes);
     this.#publisher.leases.stalled(now - startedMs, now);
+    this.#recent.add(entry.index, applied.events);
     this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives }, now);
     const stats = {
       commands: batch.commands.length,

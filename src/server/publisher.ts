@@ -3,11 +3,12 @@
  * the next entry is applied, so the state it reads is exactly the committed one.
  */
 import type { Command, CommandResult, LockEvent, SessionId } from '../api/entry.ts';
-import type { KeepaliveRequest, KeepaliveStatus, Position } from '../api/wire.ts';
+import type { BulkReattachment, KeepaliveRequest, KeepaliveStatus, Position } from '../api/wire.ts';
 import { type Applied, liveSessions, read, type State, sessionStatus } from '../core/index.ts';
 import type { Batch } from './inbox.ts';
 import { Leases } from './leases.ts';
 import { type FrontEndLink, Outbox, type Outgoing } from './outbox.ts';
+import type { RecentEvents } from './recent-events.ts';
 
 interface Route {
   readonly to: Outgoing;
@@ -17,6 +18,13 @@ interface Route {
 interface PendingKeepalive {
   readonly to: Outgoing;
   readonly request: KeepaliveRequest;
+}
+
+interface ReattachParts {
+  readonly recent: RecentEvents;
+  /** Of the last entry that was published. */
+  readonly position: Position;
+  readonly clientOf: (client: number) => Outgoing;
 }
 
 /** One entry that is committed, and what waits for its commit. */
@@ -35,6 +43,7 @@ export class Publisher {
 
   /** A new leader owes every session a full TTL (rule S5). */
   startLeases(state: State, nowMs: number): void {
+    this.leases.start(nowMs);
     for (const { id, ttlMs } of liveSessions(state)) this.leases.add(id, ttlMs, nowMs);
   }
 
@@ -49,6 +58,29 @@ export class Publisher {
       if (route?.attach === attach && route.to === to) this.leases.renew(session, nowMs);
     }
     this.#keepalives.push({ to, request });
+  }
+
+  /**
+   * A front end's sessions, as its clients hold them: from now on their notices go there, and what was lost on the way is told again.
+   * No lease is renewed (rule S4). One that has been attached elsewhere since is left where it is.
+   */
+  reattach(
+    state: State,
+    { sessions, seen }: BulkReattachment,
+    { recent, position, clientOf }: ReattachParts,
+  ): void {
+    const attached = new Set<SessionId>();
+    for (const { client, session, attach } of sessions) {
+      if (state.sessions.get(session)?.attach !== attach) continue;
+      this.#routes.set(session, { to: clientOf(client), attach });
+      attached.add(session);
+    }
+    if (seen.lineage !== position.lineage || attached.size === 0) return;
+    for (const event of recent.between(seen.index, position.index)) {
+      const session = sessionToTell(event);
+      if (session !== null && attached.has(session)) this.#notify(session, event);
+    }
+    this.#outbox.flush(position);
   }
 
   /** Keepalives that have arrived by now; those that arrive later wait for a later entry. */
@@ -124,31 +156,32 @@ export class Publisher {
 
   /** Tells a session what happened to it otherwise than as the answer to its own request. */
   #notice(event: LockEvent): void {
-    switch (event.type) {
-      case 'granted':
-      case 'refused':
-        if (event.fromQueue) this.#notify(event.session, event);
-        return;
-      case 'expired':
-      case 'revoking':
-      case 'revoked':
-        this.#notify(event.session, event);
-        return;
-      case 'sessionEnding':
-        this.leases.remove(event.session);
-        if (event.cause !== 'closed') this.#notify(event.session, event);
-        return;
-      case 'sessionEnded':
-        this.#routes.delete(event.session);
-        return;
-      default:
-        return;
-    }
+    if (event.type === 'sessionEnding') this.leases.remove(event.session);
+    const session = sessionToTell(event);
+    if (session !== null) this.#notify(session, event);
+    if (event.type === 'sessionEnded') this.#routes.delete(event.session);
   }
 
   #notify(session: SessionId, event: LockEvent): void {
     const route = this.#routes.get(session);
     if (route !== undefined) this.#outbox.notify(route.to, session, route.attach, event);
+  }
+}
+
+/** Whom an event concerns that is not the answer to a request of its own. */
+function sessionToTell(event: LockEvent): SessionId | null {
+  switch (event.type) {
+    case 'granted':
+    case 'refused':
+      return event.fromQueue ? event.session : null;
+    case 'expired':
+    case 'revoking':
+    case 'revoked':
+      return event.session;
+    case 'sessionEnding':
+      return event.cause === 'closed' ? null : event.session;
+    default:
+      return null;
   }
 }
 

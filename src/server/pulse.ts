@@ -5,7 +5,8 @@ import type { Runtime, Timer } from '../platform/runtime.ts';
 
 /** Longest time a keepalive waits for a commit while sessions are open (rule S1). */
 const BEAT_MS = 250;
-const IDLE_BEAT_MS = 2_000;
+/** Longest time between two entries of a leader of a group while no session is open. */
+export const IDLE_BEAT_MS = 2_000;
 
 interface Due {
   /** Sessions are open, or keepalives wait. */

@@ -4,15 +4,17 @@
  */
 import type { NamespaceConfig } from '../api/config.ts';
 import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
-import { TOKENS_PER_SECOND, UNIX_SECONDS_MAX } from '../api/limits.ts';
 import type { Position, ReadQuery, ReadResult } from '../api/wire.ts';
-import { canonicalJson, type FaultProbe } from '../core/index.ts';
+import type { FaultProbe } from '../core/index.ts';
 import type { LockLog } from '../log/port.ts';
 import type { ServerGauges } from '../platform/metrics.ts';
 import type { Logger, Runtime } from '../platform/runtime.ts';
+import { configure } from './configure.ts';
 import { FrontEnd } from './front-end.ts';
+import { gaugesOf } from './gauges.ts';
 import { type CommitStats, Leader, type StopReason } from './leader.ts';
 import { history } from './recovery.ts';
+import { floorOfBirth } from './take-over.ts';
 import { unhurried } from './unhurried-log.ts';
 
 export interface ReplicaOptions {
@@ -42,14 +44,6 @@ export interface ReplicaStatus {
 }
 
 type Watcher = (entry: HistoryEntry) => void;
-
-/**
- * Floor of a new lineage: one process has no ledger, so the clock alone sets it (rule C12). A clock gone mad must not use up
- * the tokens at birth, when there is no earlier counter to hold it against.
- */
-function tokenFloor(wallMs: number): number {
-  return Math.min(Math.floor(wallMs / 1000), UNIX_SECONDS_MAX) * TOKENS_PER_SECOND;
-}
 
 export class Replica {
   readonly frontEnd: FrontEnd;
@@ -83,7 +77,7 @@ export class Replica {
       log,
       serverId,
       reason: 'start',
-      tokenFloor: tokenFloor(runtime.clock.wallMs()),
+      tokenFloor: floorOfBirth(runtime.clock.wallMs()),
       beatWhenIdle: options.beatWhenIdle ?? false,
       onCommitted: (entry, stats) => {
         options.onCommitted?.(entry, stats);
@@ -106,17 +100,9 @@ export class Replica {
    */
   configure(config: NamespaceConfig | null): Promise<boolean> {
     // The version comes from the configuration before, so two changes at once would claim the same one (rule C11).
-    const configured = this.#configuring.then(() => this.#configure(config));
+    const configured = this.#configuring.then(() => configure(this.#leader, config));
     this.#configuring = configured.catch(() => undefined);
     return configured;
-  }
-
-  async #configure(config: NamespaceConfig | null): Promise<boolean> {
-    const { configVersion, config: current } = this.#leader.state;
-    if (configVersion > 0 && canonicalJson(current) === canonicalJson(config)) return false;
-    const result = await this.submit({ type: 'configure', version: configVersion + 1, config });
-    if (result.type !== 'done') throw new Error(`the configuration was refused: ${JSON.stringify(result)}`);
-    return true;
   }
 
   /** Runs one administrative command; resolves with its committed answer. */
@@ -146,22 +132,9 @@ export class Replica {
     };
   }
 
-  /** Figures for /metrics. The longest queue costs a pass over the names while anybody waits. */
+  /** Figures for /metrics. */
   gauges(): ServerGauges {
-    const { state } = this.#leader;
-    let longestQueue = 0;
-    if (state.waits > 0) {
-      for (const { queue } of state.locks.values()) longestQueue = Math.max(longestQueue, queue?.size ?? 0);
-    }
-    const { logBytes, snapshotBytes } = this.#leader.sizes;
-    return {
-      sessions: state.sessions.size,
-      heldLocks: state.holds,
-      waiters: state.waits,
-      longestQueue,
-      logBytes,
-      snapshotBytes,
-    };
+    return gaugesOf(this.#leader.state, this.#leader.sizes);
   }
 
   /** Committed history from an index on, by replay; then ends. Throws TrimmedError below the start of the log. */

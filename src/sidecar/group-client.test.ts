@@ -118,10 +118,37 @@ describe('rule S8: keepalives', () => {
     client.open();
     const session = joined(client, 1);
     session.isUnheard = true;
-    await runtime.pass(3_100);
+    await runtime.pass(2_900);
+    expect(streams).toHaveLength(1);
+    // The next keepalive, a jitter of TTL/8, the reconnect.
+    await runtime.pass(100 + 1_875 + 100);
     expect(streams).toHaveLength(2);
     expect(streams[0]?.isClosed).toBe(true);
     expect([session.connects, session.disconnects]).toEqual([2, 1]);
+  });
+
+  test('one that is answered before its turn comes stays where it is', async () => {
+    const { runtime, streams, client } = bench();
+    client.open();
+    const session = joined(client, 1);
+    session.isUnheard = true;
+    await runtime.pass(3_000);
+    session.isUnheard = false;
+    await runtime.pass(10_000);
+    expect(streams).toHaveLength(1);
+  });
+
+  test('while its front end says that nobody leads, no other is tried', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    joined(client, 1).isUnheard = true;
+    for (let i = 0; i < 40; i++) {
+      streams[0]?.handler.onFrame(frame({ leading: false }));
+      await runtime.pass(500);
+    }
+    expect(streams).toHaveLength(1);
+    await runtime.pass(1_000 + 3_000 + 1_875 + 100);
+    expect(streams.length).toBeGreaterThan(1);
   });
 
   test('without sessions nothing is sent and no timer runs', async () => {

@@ -38,6 +38,8 @@ export interface AttachableSession {
 /** A way to a front end of the group; each call opens a new stream. */
 export type Connect = (handler: ClientHandler) => ClientStream;
 
+/** So long a client believes its front end that nobody leads, and seeks no other (rule S8). */
+const NO_LEADER_MS = 1_000;
 const RECONNECT_MS_MIN = 50;
 const RECONNECT_MS_MAX = 1_000;
 /** Keepalives remembered until their answer; older ones cannot move a deadline any more. */
@@ -62,6 +64,10 @@ export class GroupClient {
   readonly #keepalivesSent = new Map<number, Moment>();
   #keepaliveTimer: Timer | null = null;
   #keepaliveEveryMs = TTL_MS_MAX / 5;
+  /** When the front end said last that nobody leads. */
+  #leaderlessAtMs = Number.NEGATIVE_INFINITY;
+  /** The change to another front end, planned with jitter. */
+  #change: Timer | null = null;
   #seen: Position = { lineage: '', epoch: 0, index: 0 };
 
   constructor(runtime: Runtime, connect: Connect) {
@@ -104,6 +110,7 @@ export class GroupClient {
     this.#isClosed = true;
     this.#streamNumber++;
     this.#reconnect?.cancel();
+    this.#change?.cancel();
     this.#keepaliveTimer?.cancel();
     this.#stream?.close();
     this.#stream = null;
@@ -180,6 +187,7 @@ export class GroupClient {
 
   #receive(frame: ServerFrame): void {
     this.#failures = 0;
+    this.#leaderlessAtMs = frame.leading ? Number.NEGATIVE_INFINITY : this.runtime.clock.monotonicMs();
     if (isOlder(frame.position, this.#seen)) return;
     if (frame.position.lineage !== '') this.#seen = frame.position;
     for (const { id, body } of frame.answers) {
@@ -198,6 +206,9 @@ export class GroupClient {
 
   #lost(): void {
     this.#stream = null;
+    this.#change?.cancel();
+    this.#change = null;
+    this.#leaderlessAtMs = Number.NEGATIVE_INFINITY;
     this.#answered = new Map();
     this.#outgoing = [];
     this.#keepalivesSent.clear();
@@ -221,12 +232,24 @@ export class GroupClient {
     });
   }
 
+  /** Whether to attach through another front end: this one has not answered, and does not say why (rule S8). */
+  get #isToChange(): boolean {
+    if (this.runtime.clock.monotonicMs() - this.#leaderlessAtMs < NO_LEADER_MS) return false;
+    return [...this.#sessions].some((session) => session.isUnheard);
+  }
+
+  /** Spread out, so that the clients of a front end that is gone do not all come to the next one at once. */
+  #planChange(): void {
+    const spreadMs = (5 * this.#keepaliveEveryMs) / 8;
+    this.#change ??= this.runtime.timers.after(spreadMs * this.runtime.random.fraction(), () => {
+      this.#change = null;
+      if (this.#stream !== null && this.#isToChange) this.reconnect();
+    });
+  }
+
   #keepalive(): void {
     if (this.#stream === null) return;
-    if ([...this.#sessions].some((session) => session.isUnheard)) {
-      this.reconnect();
-      return;
-    }
+    if (this.#isToChange) this.#planChange();
     const sessions = [...this.#sessions].flatMap((session) => session.keepalive() ?? []);
     if (sessions.length === 0) return;
     const number = ++this.#lastKeepalive;

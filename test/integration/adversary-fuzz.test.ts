@@ -290,8 +290,8 @@ class Life {
       else expected.add(`${name} ${token}`);
     }
     const counted = new Set<string>();
+    // What is being taken away is lost to its application before the group gives it on (rule C9).
     for (const name of NAMES)
-      // What is being taken away is lost to its application before the group gives it on (rule C9).
       for (const { token } of (await pod.jobs.lock(name)).holders)
         if (!this.lost.has(token)) counted.add(`${name} ${token}`);
     expect(counted).toEqual(expected);

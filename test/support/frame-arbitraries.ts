@@ -22,8 +22,10 @@ import type {
   KeepaliveAnswer,
   KeepaliveRequest,
   KeepaliveStatus,
+  LeaderFrame,
   LockView,
   Position,
+  RelayFrame,
   ServerFrame,
   WaiterView,
 } from '../../src/api/wire.ts';
@@ -292,4 +294,52 @@ export const anyHistoryEntry: fc.Arbitrary<HistoryEntry> = fc.record({
   wallMs: uint,
   eventHash: text,
   events: fc.array(anyEvent, { maxLength: 10 }),
+});
+
+const relayRequest = fc.record({
+  id: uint,
+  body: fc.oneof(
+    COMMANDS.openSession,
+    COMMANDS.attach,
+    COMMANDS.closeSession,
+    COMMANDS.acquire,
+    COMMANDS.release,
+    COMMANDS.cancel,
+    COMMANDS.reportStale,
+    REQUESTS.getLock,
+    REQUESTS.listLocks,
+  ),
+});
+
+export const anyRelayFrame: fc.Arbitrary<RelayFrame> = fc.record(
+  {
+    format: fc.constant(FORMAT_VERSION),
+    groups: fc.array(
+      fc.record(
+        { client: uint, requests: fc.array(relayRequest, few), keepalive: keepaliveRequest },
+        { requiredKeys: ['client', 'requests'] },
+      ),
+      few,
+    ),
+    closed: fc.array(uint, few),
+    reattach: fc.record({
+      sessions: fc.array(fc.record({ client: uint, ...ofSession }), few),
+      seen: position,
+    }),
+    allAttached: fc.constant(true),
+  },
+  { requiredKeys: ['format', 'groups', 'closed'] },
+);
+
+export const anyLeaderFrame: fc.Arbitrary<LeaderFrame> = fc.record({
+  position,
+  groups: fc.array(
+    fc.record({
+      client: uint,
+      answers: fc.array(fc.record({ id: uint, body: fc.oneof(...Object.values(ANSWERS)) }), few),
+      notices: fc.array(fc.record({ ...ofSession, event: anyEvent }), few),
+      keepalives: fc.array(keepaliveAnswer, few),
+    }),
+    few,
+  ),
 });

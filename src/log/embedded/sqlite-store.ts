@@ -8,7 +8,14 @@
 import { ok as assert } from 'node:assert';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT } from '../limits.ts';
-import type { AppendOutcome, Leadership, LogPosition, SnapshotManifest, StoredEntry } from '../port.ts';
+import type {
+  AppendOutcome,
+  LeaderRecord,
+  Leadership,
+  LogPosition,
+  SnapshotManifest,
+  StoredEntry,
+} from '../port.ts';
 import { checkNewChunk, checkSnapshotPlace, hashOf, judgeAppend, requireLeader } from '../rules.ts';
 import type { LogStore } from '../store.ts';
 import { pragma } from './database.ts';
@@ -56,6 +63,24 @@ export class SqliteStore extends SqliteReader implements LogStore {
       assert(after.head.index === state.head.index, 'a campaign does not move the head');
       return { serverId, epoch, fence };
     }, 'campaign');
+  }
+
+  leader(): LeaderRecord | null {
+    const row = this.database.prepare('SELECT server_id, epoch, fence FROM log_state').get();
+    assert(row !== undefined, 'a log has a state');
+    if (textOf(row, 'fence') === '') return null;
+    return { serverId: textOf(row, 'server_id'), epoch: integerOf(row, 'epoch') };
+  }
+
+  evict(epoch: number): boolean {
+    return this.#writing((state) => {
+      if (state.fence === '' || state.epoch !== epoch) return false;
+      this.#run(`UPDATE log_state SET fence = ''`);
+      const after = this.readState();
+      assert(after.fence === '', 'nobody leads after an eviction');
+      assert(after.epoch === state.epoch, 'an eviction keeps the epoch');
+      return true;
+    }, 'evict');
   }
 
   append(leadership: Leadership, entry: StoredEntry): AppendOutcome {

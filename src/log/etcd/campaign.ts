@@ -6,14 +6,14 @@
 import type { Random, Timers } from '../../platform/runtime.ts';
 import { LogClosedError, LogUnavailableError } from '../errors.ts';
 import { pauseWith } from '../pause.ts';
-import { CorruptLogError, type Leadership } from '../port.ts';
+import { CorruptLogError, type LeaderRecord, type Leadership } from '../port.ts';
 import type { EtcdClient } from './client.ts';
-import { decodeJson, encodeJson, type Keys, type LeaderRecord } from './keys.ts';
+import { decodeJson, encodeJson, type Keys } from './keys.ts';
 import { ServerLease } from './server-lease.ts';
 import { hasValue, isAbsent } from './transactions.ts';
 
-/** How often a server that waits looks whether the leader is gone. */
-const LOOK_MS = 100;
+/** How often a server that waits looks whether the leader is gone: one read of two small keys. */
+const LOOK_MS = 50;
 
 export interface CampaignOptions {
   readonly client: EtcdClient;

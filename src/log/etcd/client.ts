@@ -116,6 +116,7 @@ export class EtcdClient {
     call: (member: Etcd3, options: { readonly deadline: number }) => Promise<T>,
   ): Promise<T> {
     const member = this.#member;
+    const known = this.#revision;
     let answer: T;
     try {
       answer = await call(member, { deadline: this.#clock.wallMs() + this.#callMs });
@@ -123,16 +124,19 @@ export class EtcdClient {
       if (member === this.#member) this.skipMember();
       throw new LogUnavailableError(`a ${what} was not answered by etcd: ${String(error)}`, { cause: error });
     }
-    this.#refusePast(what, BigInt(answer.header.revision));
+    this.#refusePast(what, BigInt(answer.header.revision), known);
     return answer;
   }
 
-  /** A member that was stopped and goes on may answer from before its stop (case G15). */
-  #refusePast(what: string, revision: bigint): void {
-    if (revision < this.#revision) {
+  /**
+   * A member that was stopped and goes on may answer from before its stop (case G15). What counts is what was known when the call was
+   * sent: answers to calls under way at the same time may overtake each other.
+   */
+  #refusePast(what: string, revision: bigint, known: bigint): void {
+    if (revision < known) {
       this.skipMember();
       throw new LogUnavailableError(`a ${what} was answered from revision ${revision}, which is past`);
     }
-    this.#revision = revision;
+    if (revision > this.#revision) this.#revision = revision;
   }
 }

@@ -11,6 +11,7 @@ import { PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT } from '../limits.ts';
 import {
   type AppendOutcome,
   CorruptLogError,
+  type LeaderRecord,
   type Leadership,
   type LogPosition,
   type SnapshotManifest,
@@ -38,7 +39,6 @@ import {
   FROM_THE_FIRST,
   type Head,
   type Keys,
-  type LeaderRecord,
   type Start,
 } from './keys.ts';
 import { hasValue, isAbsent, isFence, kvsOf, leads, put } from './transactions.ts';
@@ -118,6 +118,25 @@ export class EtcdStore implements AsyncStore {
     const verdict = judgeAppend(this.#takeState(kvsOf(responses[0]), kvsOf(responses[1])), leadership, entry);
     if (verdict === 'append') throw new LogUnavailableError('the head moved while its entry was written');
     return verdict === 'repeat' ? 'committed' : 'deposed';
+  }
+
+  async leader(): Promise<LeaderRecord | null> {
+    const [leaders] = await this.#client.read([{ key: this.#keys.leader }]);
+    const leader = leaders?.[0];
+    return leader === undefined ? null : decodeJson<LeaderRecord>(leader, NOBODY);
+  }
+
+  /** The key goes, not the lease behind it: in one transaction, so that it cannot hit a leadership that has begun meanwhile. */
+  async evict(epoch: number): Promise<boolean> {
+    const { leader: key } = this.#keys;
+    const [leaders] = await this.#client.read([{ key }]);
+    const leader = leaders?.[0];
+    if (leader === undefined || decodeJson<LeaderRecord>(leader, NOBODY).epoch !== epoch) return false;
+    const { succeeded } = await this.#client.txn({
+      compare: [{ key, target: 'Create', result: 'Equal', create_revision: leader.create_revision }],
+      success: [{ request_delete_range: { key } }],
+    });
+    return succeeded;
   }
 
   async head(): Promise<LogPosition> {

@@ -4,7 +4,13 @@
  */
 import { Buffer } from 'node:buffer';
 import type { IKeyValue } from 'etcd3/lib/rpc.js';
-import { CorruptLogError, type LogPosition, type SnapshotManifest, type StoredEntry } from '../port.ts';
+import {
+  CorruptLogError,
+  type LeaderRecord,
+  type LogPosition,
+  type SnapshotManifest,
+  type StoredEntry,
+} from '../port.ts';
 import { hashOf } from '../rules.ts';
 
 /** Digits of 2^53. */
@@ -81,12 +87,6 @@ export interface Start {
   readonly firstPrevious: string;
   /** Bytes of the entries that are gone. */
   readonly trimmedBytes: number;
-}
-
-/** Who leads, as stored under `leader`. */
-export interface LeaderRecord {
-  readonly serverId: string;
-  readonly epoch: number;
 }
 
 export const EMPTY: Head = { index: 0, hash: '', totalBytes: 0 };

@@ -2,7 +2,13 @@ import type { Buffer } from 'node:buffer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../../test/support/core-arbitraries.ts';
-import { anyClientFrame, anyHistoryEntry, anyServerFrame } from '../../../test/support/frame-arbitraries.ts';
+import {
+  anyClientFrame,
+  anyHistoryEntry,
+  anyLeaderFrame,
+  anyRelayFrame,
+  anyServerFrame,
+} from '../../../test/support/frame-arbitraries.ts';
 import type { NamespaceConfig } from '../../api/config.ts';
 import type { ClientFrame, ServerFrame } from '../../api/wire.ts';
 import { requestProblem } from '../validate.ts';
@@ -10,6 +16,7 @@ import { decodeConfig, encodeConfig } from './config.ts';
 import { decodeHistoryEntry, encodeHistoryEntry } from './events.ts';
 import { decodeClientFrame, decodeServerFrame, encodeClientFrame, encodeServerFrame } from './frames.ts';
 import { loadProtocol, type Message, MessageError } from './proto.ts';
+import { decodeLeaderFrame, decodeRelayFrame, encodeLeaderFrame, encodeRelayFrame } from './relay-frames.ts';
 
 const protocol = loadProtocol();
 
@@ -49,6 +56,18 @@ describe('by way of protobuf bytes everything arrives as it was sent', () => {
       fc.property(anyServerFrame, (frame) => {
         const arrived: ServerFrame = decodeServerFrame(sent('ServerFrame', encodeServerFrame(frame)));
         expect(arrived).toStrictEqual(structuredClone(frame));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('frames of front ends and leaders', () => {
+    fc.assert(
+      fc.property(anyRelayFrame, anyLeaderFrame, (relayed, answered) => {
+        const there = decodeRelayFrame(sent('RelayFrame', encodeRelayFrame(relayed)));
+        expect(there).toStrictEqual(structuredClone(relayed));
+        const back = decodeLeaderFrame(sent('LeaderFrame', encodeLeaderFrame(answered)));
+        expect(back).toStrictEqual(structuredClone(answered));
       }),
       { numRuns: 300 },
     );
@@ -114,6 +133,15 @@ describe('what does not fit is refused, never guessed at', () => {
     }
   });
 
+  test('a relayed request of an unknown kind, or one that opens a session for nobody', () => {
+    const relayed = (request: Message) =>
+      sent('RelayFrame', { format: 1, groups: [{ client: 1, requests: [request] }] });
+    expect(() => decodeRelayFrame(relayed({ id: 7 }))).toThrow(/request 7/);
+    expect(() => decodeRelayFrame(relayed({ id: 8, openSession: { client: 'c' } }))).toThrow(/request 8/);
+    const { position: _, ...frame } = encodeLeaderFrame({ position: FRAME.position, groups: [] });
+    expect(() => decodeLeaderFrame(sent('LeaderFrame', frame))).toThrow(/where in the log/);
+  });
+
   test('an unknown event: left out of notices, an error in a history', () => {
     const known = { session: 1, attach: 1, event: { delayed: { name: 'n', until: 1 } } };
     const notices = [{ session: 1, attach: 1, event: {} }, { session: 1, attach: 1 }, known];
@@ -176,6 +204,8 @@ test('each variant and field of the TypeScript frames has its twin in proto/, an
   const frames = { seed: 1, numRuns: 500 };
   for (const frame of fc.sample(anyClientFrame, frames)) inUse.note('ClientFrame', encodeClientFrame(frame));
   for (const frame of fc.sample(anyServerFrame, frames)) inUse.note('ServerFrame', encodeServerFrame(frame));
+  for (const frame of fc.sample(anyRelayFrame, frames)) inUse.note('RelayFrame', encodeRelayFrame(frame));
+  for (const frame of fc.sample(anyLeaderFrame, frames)) inUse.note('LeaderFrame', encodeLeaderFrame(frame));
   for (const entry of fc.sample(anyHistoryEntry, frames))
     inUse.note('HistoryEntry', encodeHistoryEntry(entry));
   for (const { config } of fc.sample(COMMANDS.configure, frames)) {
@@ -183,7 +213,14 @@ test('each variant and field of the TypeScript frames has its twin in proto/, an
   }
   /** Comes with namespaces of several groups. */
   const notYet = ['Answer.wrongGroup', 'WrongGroup.mapVersion'];
-  const roots = ['ClientFrame', 'ServerFrame', 'HistoryEntry', 'NamespaceConfig'];
+  const roots = [
+    'ClientFrame',
+    'ServerFrame',
+    'RelayFrame',
+    'LeaderFrame',
+    'HistoryEntry',
+    'NamespaceConfig',
+  ];
   const messages = new Set(roots.flatMap(closure));
   const inProto = [...messages].flatMap((name) => fieldsOf(name).map((field) => `${name}.${field.name}`));
   expect([...inUse.paths].sort()).toEqual(inProto.filter((path) => !notYet.includes(path)).sort());
@@ -191,7 +228,7 @@ test('each variant and field of the TypeScript frames has its twin in proto/, an
 });
 
 test('field numbers are for ever: this list may only grow', async () => {
-  const roots = ['ClientFrame', 'ServerFrame'];
+  const roots = ['ClientFrame', 'ServerFrame', 'RelayFrame', 'LeaderFrame'];
   const methods = Object.values({
     ...protocol.service('leasehold.v1.Inspect'),
     ...protocol.service('leasehold.v1.History'),

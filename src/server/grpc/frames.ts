@@ -32,20 +32,27 @@ interface ClientFrameMessage {
   readonly mark: Mark | null;
 }
 
-type AnswerMessage = Message & { readonly id: number; readonly body?: string };
+export type AnswerMessage = Message & { readonly id: number; readonly body?: string };
 type StatusMessage = Extract<KeepaliveStatus, { alive: true }> | Extract<KeepaliveStatus, { alive: false }>;
+
+export interface NoticeMessage {
+  readonly session: number;
+  readonly attach: number;
+  readonly event: Message | null;
+}
+
+export interface KeepaliveMessage {
+  readonly number: number;
+  readonly sessions: readonly StatusMessage[];
+}
 
 interface ServerFrameMessage {
   readonly format: number;
   readonly position: Position | null;
   readonly leading: boolean;
   readonly answers: readonly AnswerMessage[];
-  readonly notices: readonly {
-    readonly session: number;
-    readonly attach: number;
-    readonly event: Message | null;
-  }[];
-  readonly keepalive: { readonly number: number; readonly sessions: readonly StatusMessage[] } | null;
+  readonly notices: readonly NoticeMessage[];
+  readonly keepalive: KeepaliveMessage | null;
 }
 
 export function encodeClientFrame({ format, requests, keepalive, mark }: ClientFrame): Message {
@@ -74,12 +81,16 @@ export function encodeServerFrame(frame: ServerFrame): Message {
     position,
     leading,
     answers: answers.map(encodeAnswer),
-    notices: notices.map(({ session, attach, event }) => ({ session, attach, event: encodeEvent(event) })),
+    notices: notices.map(encodeNotice),
     keepalive,
   };
 }
 
-function encodeAnswer({ id, body }: Answer): Message {
+export function encodeNotice({ session, attach, event }: SessionNotice): Message {
+  return { session, attach, event: encodeEvent(event) };
+}
+
+export function encodeAnswer({ id, body }: Answer): Message {
   const isDelayedOnly = body.type === 'refused' && body.holder === null;
   return { id, [body.type]: isDelayedOnly ? { ...body, delayedOnly: true } : body };
 }
@@ -97,7 +108,7 @@ export function decodeServerFrame(message: Message): ServerFrame {
   return keepalive === null ? frame : { ...frame, keepalive: decodeKeepalive(keepalive) };
 }
 
-function decodeAnswer(answer: AnswerMessage): Answer {
+export function decodeAnswer(answer: AnswerMessage): Answer {
   const body = variantOf(answer, 'body');
   switch (body.type) {
     case 'refused':
@@ -133,19 +144,12 @@ function decodeRefused(body: Message): Refused {
 }
 
 /** A notice of a newer server that this program could not act upon is dropped: the digests of rule S3 tell what matters. */
-function decodeNotice({
-  session,
-  attach,
-  event,
-}: ServerFrameMessage['notices'][number]): readonly SessionNotice[] {
+export function decodeNotice({ session, attach, event }: NoticeMessage): readonly SessionNotice[] {
   const decoded = event === null ? null : decodeEvent(event);
   return decoded === null ? [] : [{ session, attach, event: decoded }];
 }
 
-function decodeKeepalive({
-  number,
-  sessions,
-}: NonNullable<ServerFrameMessage['keepalive']>): KeepaliveAnswer {
+export function decodeKeepalive({ number, sessions }: KeepaliveMessage): KeepaliveAnswer {
   const statuses = sessions.map(
     (status): KeepaliveStatus =>
       status.alive ? status : { session: status.session, attach: status.attach, alive: false },
@@ -153,7 +157,7 @@ function decodeKeepalive({
   return { number, sessions: statuses };
 }
 
-function checked<Shape extends { readonly format: number }>(message: Message): Shape {
+export function checked<Shape extends { readonly format: number }>(message: Message): Shape {
   checkIntegers(message);
   const frame = message as unknown as Shape;
   if (frame.format !== FORMAT_VERSION) {

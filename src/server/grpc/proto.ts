@@ -6,7 +6,12 @@ import { fileURLToPath } from 'node:url';
 import type { ServiceDefinition } from '@grpc/grpc-js';
 import { loadSync, type MessageTypeDefinition, type PackageDefinition } from '@grpc/proto-loader';
 
-const FILES = ['leasehold/v1/lock.proto', 'leasehold/v1/admin.proto', 'grpc/health/v1/health.proto'];
+const FILES = [
+  'leasehold/v1/lock.proto',
+  'leasehold/v1/relay.proto',
+  'leasehold/v1/admin.proto',
+  'grpc/health/v1/health.proto',
+];
 
 /** A message as an object: fields under camel-case names, the name of the field in use under the name of its `oneof`. */
 export type Message = Readonly<Record<string, unknown>>;

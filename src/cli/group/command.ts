@@ -1,0 +1,62 @@
+/** The `group` sub-commands: flags and help. */
+import { Command } from 'commander';
+import type { UpFlags } from './group.ts';
+
+const GROUP_FOLDER_DEFAULT = '.leasehold/group';
+
+export function groupCommand(): Command {
+  const group = new Command('group').description(
+    'A whole lock group on this machine, to try what it survives.',
+  );
+  group
+    .command('up')
+    .description('Start three etcd members, three lock servers and a sidecar; again: those that have ended.')
+    .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
+    .option('-f, --filename <manifest>', 'a LockNamespace; default: one called "locks"')
+    .option('--etcd <program>', 'the etcd to run; default: the one that a checkout of the project builds')
+    .addHelpText('after', UP_HELP)
+    .action(async (flags: UpFlags) => (await import('./group.ts')).runUp(flags));
+  group
+    .command('status')
+    .description('Show its processes, who leads, and how far each server is.')
+    .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
+    .addHelpText('after', STATUS_HELP)
+    .action(async ({ dir }: { readonly dir: string }) => (await import('./group.ts')).runStatus(dir));
+  group
+    .command('down')
+    .description('End its processes. What they have written stays, and "up" goes on with it.')
+    .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
+    .addHelpText('after', DOWN_HELP)
+    .action(async ({ dir }: { readonly dir: string }) => (await import('./group.ts')).runDown(dir));
+  return group;
+}
+
+const UP_HELP = `
+The processes go on when this command has ended; "leasehold group down" ends them. All of them listen on
+127.0.0.1, on ports that were free when the group was made.
+
+Examples:
+  leasehold group up
+  leasehold group up --dir /tmp/group --filename config/samples/jobs.yaml
+
+Exit codes: 0 it serves, 123 something does not start (its log says why), 125 wrong usage.
+`;
+
+const STATUS_HELP = `
+LAG is how many entries a server has not applied yet.
+
+Examples:
+  leasehold group status
+
+Exit codes: 0 shown, 125 there is no group.
+`;
+
+const DOWN_HELP = `
+Only processes that "leasehold group up" has started are ended: each is known by its id and its start time.
+
+Examples:
+  leasehold group down
+  leasehold group down && rm -r .leasehold/group
+
+Exit codes: 0 none of them runs any more, 123 one cannot be ended, 125 there is no group.
+`;

@@ -1,0 +1,143 @@
+/** `leasehold group up`, `status` and `down`: what is printed, and with which code they end. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { formatFindings } from '../../platform/manifests/format.ts';
+import { loadManifests } from '../../platform/manifests/load.ts';
+import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
+import { UsageError } from '../errors.ts';
+import { table } from '../output/table.ts';
+import { LocalGroup } from './local-group.ts';
+
+export interface UpFlags {
+  readonly dir: string;
+  readonly filename?: string;
+  readonly etcd?: string;
+}
+
+interface ServerStatus {
+  readonly role: string;
+  readonly position: { readonly epoch: number; readonly index: number };
+  readonly lag: number;
+  readonly clients: number;
+  readonly sessions: number;
+  readonly held: number;
+  readonly waiting: number;
+}
+
+const DEFAULT_MANIFEST = `apiVersion: leasehold.dev/v1alpha1
+kind: LockNamespace
+metadata: {name: locks, namespace: local}
+spec:
+  safety: {class: Efficiency}
+  modes: [Exclusive, Shared]
+`;
+
+export async function runUp(flags: UpFlags): Promise<void> {
+  await concluded(async () => {
+    const folder = resolve(flags.dir);
+    const group = LocalGroup.find(folder) ?? (await make(folder, flags));
+    // etcd first: the servers would wait for it and log that they do.
+    const names = (kind: string): string[] =>
+      group.plan.processes.filter((planned) => planned.kind === kind).map(({ name }) => name);
+    const started = await group.start(names('etcd'));
+    started.push(...(await group.start(names('server'))), ...(await group.start(names('sidecar'))));
+    console.log(started.length === 0 ? 'Everything runs already.\n' : `Started: ${started.join(', ')}.\n`);
+    await printStatus(group);
+    printTry(group, flags.dir);
+  });
+}
+
+export async function runStatus(dir: string): Promise<void> {
+  await concluded(() => printStatus(existing(dir)));
+}
+
+export async function runDown(dir: string): Promise<void> {
+  await concluded(async () => {
+    const ended = await existing(dir).stop();
+    console.log(ended.length === 0 ? 'Nothing ran.' : `Ended: ${ended.join(', ')}.`);
+  });
+}
+
+async function concluded(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+    process.exit(0);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exit(error instanceof UsageError ? EXIT_USAGE : EXIT_UNAVAILABLE);
+  }
+}
+
+function existing(dir: string): LocalGroup {
+  const group = LocalGroup.find(resolve(dir));
+  if (group === null) throw new UsageError(`there is no group in ${dir}; "leasehold group up" makes one`);
+  return group;
+}
+
+async function make(folder: string, { filename, etcd }: UpFlags): Promise<LocalGroup> {
+  const manifest = filename === undefined ? DEFAULT_MANIFEST : readFileSync(filename, 'utf8');
+  const alias = filename === undefined ? 'locks' : await aliasIn(filename);
+  return LocalGroup.make({
+    folder,
+    alias,
+    manifest,
+    etcd: etcd ?? (await builtEtcd()),
+    node: process.execPath,
+    leasehold: process.argv[1] as string,
+  });
+}
+
+async function aliasIn(filename: string): Promise<string> {
+  const loaded = await loadManifests({ paths: [filename] });
+  if (!loaded.ok) throw new UsageError(formatFindings(loaded.errors));
+  const [only] = loaded.namespaces;
+  if (only === undefined || loaded.namespaces.length > 1) {
+    throw new UsageError(`${filename} holds ${loaded.namespaces.length} LockNamespaces; a group serves one`);
+  }
+  return only.lockNamespace.metadata.name;
+}
+
+/** A checkout builds the etcd that its tests run against; an installed package has none. */
+async function builtEtcd(): Promise<string> {
+  const script = new URL('../../../scripts/etcd.mjs', import.meta.url).href;
+  const built = (await import(script).catch(() => null)) as { ensureEtcd(): Promise<string> } | null;
+  if (built === null) throw new UsageError('name the etcd to run (3.6) with --etcd');
+  return built.ensureEtcd();
+}
+
+async function printStatus(group: LocalGroup): Promise<void> {
+  const rows = await Promise.all(
+    group.plan.processes.map(async ({ name, kind }) => {
+      const pid = group.pidOf(name);
+      const answer = pid === null ? null : await group.probe(name);
+      const state = pid === null ? 'ended' : answer === null ? 'no answer' : 'serves';
+      const shown = kind === 'server' && answer !== null ? serverCells(answer as ServerStatus) : [];
+      return [
+        name,
+        pid === null ? '-' : String(pid),
+        ...(shown.length > 0 ? shown : [state, '', '', '', '']),
+      ];
+    }),
+  );
+  const head = ['PROCESS', 'PID', 'STATE', 'EPOCH', 'INDEX', 'LAG', 'CLIENTS'];
+  console.log(table(head, rows).join('\n'));
+}
+
+function serverCells({ role, position, lag, clients }: ServerStatus): string[] {
+  return [role, String(position.epoch), String(position.index), String(lag), String(clients)];
+}
+
+function printTry({ plan }: LocalGroup, dir: string): void {
+  const again = dir === '.leasehold/group' ? '' : ` --dir ${dir}`;
+  console.log(`
+Try it:
+  leasehold run ${plan.alias}/my-lock --url ${plan.apiUrl} --wait 30s -- sleep 60
+  curl -s ${plan.apiUrl}/v1/locks/${plan.alias}%2Fmy-lock
+Kill one:
+  kill -9 <PID of the server that leads, or of any other process above>
+  leasehold group status${again}        # who leads now
+  leasehold group up${again}            # starts again what has ended
+End all:
+  leasehold group down${again}
+`);
+}

@@ -1,0 +1,197 @@
+/**
+ * A lock group on this machine: starts its processes, knows them again by id and start time, and ends exactly those. Everything lies in one
+ * folder, so that another command can find the group later.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { startOf } from '../../platform/process.ts';
+import { systemClock, systemTimers } from '../../platform/system-runtime.ts';
+import { UnavailableError, UsageError } from '../errors.ts';
+import { type GroupPlan, type PlannedProcess, type PlanOptions, PORTS_NEEDED, planGroup } from './plan.ts';
+
+/** A process that got SIGKILL is gone by then. */
+const KILLED_MS_MAX = 5_000;
+const STATE_FILE = 'group.json';
+/** A process serves within this time of its start. */
+const SERVE_MS_MAX = 60_000;
+const POLL_MS = 50;
+const PROBE_MS_MAX = 1_000;
+/**
+ * SIGTERM first; whoever is still there after this time gets SIGKILL. etcd would try for seconds to hand over to members that end as well;
+ * what it has acknowledged is on its disk.
+ */
+const END_MS_MAX: Readonly<Record<PlannedProcess['kind'], number>> = {
+  sidecar: 8_000,
+  server: 8_000,
+  etcd: 500,
+};
+
+/** A process that was started: its id, and when it began, so that another one under the same id is left alone. */
+interface Started {
+  readonly pid: number;
+  readonly startedAt: string;
+}
+
+interface GroupState {
+  readonly format: 1;
+  readonly plan: GroupPlan;
+  readonly started: Readonly<Record<string, Started>>;
+}
+
+export class LocalGroup {
+  readonly plan: GroupPlan;
+  readonly #path: string;
+  readonly #started: Map<string, Started>;
+
+  private constructor(path: string, { plan, started }: GroupState) {
+    this.#path = path;
+    this.plan = plan;
+    this.#started = new Map(Object.entries(started));
+  }
+
+  /** The group in this folder; null: there is none. */
+  static find(folder: string): LocalGroup | null {
+    const path = join(folder, STATE_FILE);
+    if (!existsSync(path)) return null;
+    const state = JSON.parse(readFileSync(path, 'utf8')) as GroupState;
+    if (state.format !== 1) throw new UsageError(`${path} is of another version of this program`);
+    return new LocalGroup(path, state);
+  }
+
+  /** Writes what a group needs, on free ports; starts nothing. */
+  static async make(options: PlanOptions): Promise<LocalGroup> {
+    mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+    const { plan, files } = planGroup(options, await freePorts(PORTS_NEEDED));
+    for (const { path, text } of files) writeFileSync(path, text);
+    const group = new LocalGroup(join(options.folder, STATE_FILE), { format: 1, plan, started: {} });
+    group.#save();
+    return group;
+  }
+
+  /** Id of a running process; null: it does not run. */
+  pidOf(name: string): number | null {
+    const started = this.#started.get(name);
+    return started !== undefined && startOf(started.pid) === started.startedAt ? started.pid : null;
+  }
+
+  /** Starts what does not run, all at once, and waits until it serves. Returns their names. */
+  async start(names: readonly string[] = this.plan.processes.map(({ name }) => name)): Promise<string[]> {
+    const missing = this.plan.processes.filter(
+      ({ name }) => names.includes(name) && this.pidOf(name) === null,
+    );
+    for (const process of missing) this.#spawn(process);
+    await Promise.all(missing.map((process) => this.#serves(process)));
+    return missing.map(({ name }) => name);
+  }
+
+  /** False: it does not run. */
+  signal(name: string, signal: NodeJS.Signals): boolean {
+    const pid = this.pidOf(name);
+    if (pid === null) return false;
+    process.kill(pid, signal);
+    return true;
+  }
+
+  /** Resolves when it has ended. */
+  async ended(name: string, limitMs: number): Promise<void> {
+    await until(() => this.pidOf(name) === null, limitMs, `${name} has not ended`);
+  }
+
+  /** Ends all of its processes: sidecar, servers, etcd. Returns the names of those that ran. */
+  async stop(): Promise<string[]> {
+    const ran: string[] = [];
+    for (const kind of ['sidecar', 'server', 'etcd'] as const) {
+      const names = this.plan.processes.filter((planned) => planned.kind === kind).map(({ name }) => name);
+      // One that stands still would not hear it.
+      for (const name of names) this.signal(name, 'SIGCONT');
+      ran.push(...names.filter((name) => this.signal(name, 'SIGTERM')));
+      await Promise.all(
+        names.map((name) =>
+          this.ended(name, END_MS_MAX[kind]).catch(async () => {
+            this.signal(name, 'SIGKILL');
+            await this.ended(name, KILLED_MS_MAX);
+          }),
+        ),
+      );
+    }
+    this.#started.clear();
+    this.#save();
+    return ran;
+  }
+
+  /** What a process says of itself; null: it does not answer. */
+  async probe(name: string): Promise<unknown> {
+    const planned = this.plan.processes.find((candidate) => candidate.name === name);
+    if (planned === undefined) throw new RangeError(`the group has no process ${name}`);
+    return probe(planned.healthUrl);
+  }
+
+  #spawn({ name, program, args, log }: PlannedProcess): void {
+    const output = openSync(log, 'a', 0o600);
+    try {
+      const child = spawn(program, args, { detached: true, stdio: ['ignore', output, output] });
+      // Reported as not serving.
+      child.on('error', () => undefined);
+      child.unref();
+      const startedAt = child.pid === undefined ? null : startOf(child.pid);
+      if (child.pid === undefined || startedAt === null) {
+        throw new UnavailableError(`${name} cannot be started: ${program}`);
+      }
+      this.#started.set(name, { pid: child.pid, startedAt });
+      this.#save();
+    } finally {
+      closeSync(output);
+    }
+  }
+
+  async #serves({ name, healthUrl, log }: PlannedProcess): Promise<void> {
+    const isDone = async (): Promise<boolean> => {
+      if (this.pidOf(name) === null) throw new UnavailableError(`${name} has ended; see ${log}`);
+      return (await probe(healthUrl)) !== null;
+    };
+    await until(isDone, SERVE_MS_MAX, `${name} does not serve; see ${log}`);
+  }
+
+  #save(): void {
+    const started = Object.fromEntries(this.#started);
+    const state: GroupState = { format: 1, plan: this.plan, started };
+    writeFileSync(`${this.#path}.new`, JSON.stringify(state, null, 2), { mode: 0o600 });
+    renameSync(`${this.#path}.new`, this.#path);
+  }
+}
+
+async function probe(url: string): Promise<unknown> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(PROBE_MS_MAX) });
+    return response.ok ? await response.json() : null;
+  } catch {
+    return null;
+  }
+}
+
+async function until(isSo: () => boolean | Promise<boolean>, limitMs: number, what: string): Promise<void> {
+  const start = systemClock.monotonicMs();
+  while (!(await isSo())) {
+    if (systemClock.monotonicMs() - start > limitMs) throw new UnavailableError(what);
+    await new Promise<void>((resolve) => void systemTimers.after(POLL_MS, resolve));
+  }
+}
+
+/** All held at once, so that they differ. */
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  const ports: number[] = [];
+  for (const server of servers) {
+    if (!server.listening) await once(server, 'listening');
+    const address = server.address();
+    if (address !== null && typeof address !== 'string') ports.push(address.port);
+  }
+  for (const server of servers) {
+    server.close();
+    await once(server, 'close');
+  }
+  return ports;
+}

@@ -1,0 +1,95 @@
+/** The configuration of a lock server: what is wrong is said at once, with its field. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { besideConfig, loadConfig, parseAddress } from '../config-file.ts';
+import { UsageError } from '../errors.ts';
+import { redacted, serverConfig, serverConfigProblems } from './config.ts';
+
+const GOOD = {
+  serverId: 'a',
+  namespace: 'payouts.yaml',
+  etcd: { endpoints: ['http://127.0.0.1:2379'] },
+  listen: { clients: '127.0.0.1:1', relay: '127.0.0.1:2', health: '[::1]:3' },
+  peers: { a: '127.0.0.1:2', b: '127.0.0.1:4' },
+};
+
+let folder = '';
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'leasehold-config-'));
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function load(config: unknown) {
+  const file = join(folder, 'server.yaml');
+  writeFileSync(file, typeof config === 'string' ? config : stringify(config));
+  return loadConfig(file, serverConfig, serverConfigProblems);
+}
+
+function problem(config: unknown): string {
+  try {
+    load(config);
+  } catch (error) {
+    expect(error).toBeInstanceOf(UsageError);
+    return (error as Error).message;
+  }
+  throw new Error('it was accepted');
+}
+
+test('what is left out has a default', () => {
+  const config = load(GOOD);
+  expect(config.etcd).toEqual({ ...GOOD.etcd, prefix: 'leasehold/', leaseTtlSeconds: 5, callMs: 1_000 });
+  expect(config.suspicion).toEqual({ silenceMs: 400, everyMs: 30_000 });
+  expect(config.logLevel).toBe('info');
+});
+
+test('all fields that are wrong are named at once', () => {
+  const text = problem({
+    ...GOOD,
+    serverId: 'A!',
+    etcd: { endpoints: ['ftp://x'] },
+    listen: { clients: 'x' },
+    more: 1,
+  });
+  for (const field of ['serverId', 'etcd.endpoints.0', 'listen.clients', 'listen.relay', 'more']) {
+    expect(text).toContain(field);
+  }
+});
+
+test('so is all that is wrong between fields', () => {
+  const text = problem({
+    ...GOOD,
+    etcd: { endpoints: ['http://x', 'http://x'], prefix: 'p' },
+    listen: { ...GOOD.listen, relay: GOOD.listen.clients },
+    peers: { b: '127.0.0.1:4', c: '127.0.0.1:4' },
+  });
+  for (const words of [
+    'this server itself',
+    'two replicas',
+    'used twice',
+    'there twice',
+    'ends in a slash',
+  ]) {
+    expect(text).toContain(words);
+  }
+});
+
+test('a file that is not there, or no YAML, is wrong usage', () => {
+  expect(() => loadConfig(join(folder, 'no.yaml'), serverConfig, serverConfigProblems)).toThrow(UsageError);
+  expect(problem('a: [')).toContain('cannot be read');
+  expect(problem('')).toContain('not valid');
+});
+
+test('an address keeps its port; a path is beside the file; a password is not shown', () => {
+  expect(parseAddress('[::1]:3')).toEqual({ host: '::1', port: 3 });
+  expect(parseAddress('locks.example:7100')).toEqual({ host: 'locks.example', port: 7100 });
+  expect(problem({ ...GOOD, listen: { ...GOOD.listen, health: 'x:70000' } })).toContain('listen.health');
+  expect(besideConfig('/etc/x/server.yaml', 'a.yaml')).toBe('/etc/x/a.yaml');
+  const shown = JSON.stringify(redacted(load({ ...GOOD, etcd: { endpoints: ['http://u:secret@h:1'] } })));
+  expect(shown).not.toContain('secret');
+  expect(shown).toContain('@h:1');
+});

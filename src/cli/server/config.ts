@@ -1,0 +1,70 @@
+/** The configuration of one lock server of a group. */
+import * as z from 'zod';
+import { SUSPICION_DEFAULTS } from '../../server/suspicion.ts';
+import { address, duplicates } from '../config-file.ts';
+
+const serverId = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'a server id is a DNS label');
+
+export const serverConfig = z.strictObject({
+  /** Name of this replica within its group. */
+  serverId,
+  /** File with the one LockNamespace that the group serves. Relative to the configuration's own folder. */
+  namespace: z.string().min(1),
+  etcd: z.strictObject({
+    /** Client URLs of all members; the nearest first. */
+    endpoints: z
+      .array(z.url({ protocol: /^https?$/ }))
+      .min(1)
+      .max(9),
+    /** Where the group's keys lie. Ends in a slash. */
+    prefix: z.string().max(256).default('leasehold/'),
+    /** Seconds after which a leader that is cut off from etcd is gone. etcd grants no less than one and a half election timeouts. */
+    leaseTtlSeconds: z.int().min(2).max(60).default(5),
+    /**
+     * Milliseconds after which a call is given up and sent again, to the next member. A transaction that was on its way through an etcd
+     * leader that died is answered no sooner.
+     */
+    callMs: z.int().min(100).max(10_000).default(1_000),
+  }),
+  /** Where it listens: for clients, for the other replicas, for probes and metrics (HTTP). */
+  listen: z.strictObject({ clients: address, relay: address, health: address }),
+  /** Where the relay of each replica is reached, this one's included, by server id. */
+  peers: z.record(serverId, address),
+  /** When a standby ends the leadership of a leader that seems dead (rule S7). */
+  suspicion: z
+    .strictObject({
+      /** Milliseconds without an entry; entries come every 250 ms at least while sessions are open. */
+      silenceMs: z.int().min(100).max(60_000).default(SUSPICION_DEFAULTS.silenceMs),
+      /** Not more than one suspicion in so many milliseconds; doubles when they follow each other. */
+      everyMs: z.int().min(100).max(3_600_000).default(SUSPICION_DEFAULTS.everyMs),
+    })
+    .default(SUSPICION_DEFAULTS),
+  logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+});
+
+export type ServerConfig = z.output<typeof serverConfig>;
+
+/** What is wrong between the fields. */
+export function serverConfigProblems({ serverId, etcd, listen, peers }: ServerConfig): readonly string[] {
+  const problems: string[] = [];
+  if (peers[serverId] === undefined) problems.push(`peers: ${serverId}, this server itself, is missing`);
+  if (Object.keys(peers).length > 9) problems.push('peers: a group has at most 9 replicas');
+  for (const twice of duplicates(Object.values(peers))) {
+    problems.push(`peers: ${twice} is the address of two replicas`);
+  }
+  for (const twice of duplicates(Object.values(listen))) problems.push(`listen: ${twice} is used twice`);
+  for (const twice of duplicates(etcd.endpoints)) problems.push(`etcd.endpoints: ${twice} is there twice`);
+  if (!etcd.prefix.endsWith('/')) problems.push('etcd.prefix: it ends in a slash');
+  return problems;
+}
+
+/** For the log at the start: without user names and passwords of URLs. */
+export function redacted(config: ServerConfig): object {
+  const endpoints = config.etcd.endpoints.map((endpoint) => {
+    const url = new URL(endpoint);
+    if (url.username !== '') url.username = 'redacted';
+    if (url.password !== '') url.password = 'redacted';
+    return url.href;
+  });
+  return { ...config, etcd: { ...config.etcd, endpoints } };
+}

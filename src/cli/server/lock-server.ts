@@ -1,0 +1,166 @@
+/**
+ * One lock server process: a member of its group, with the services it offers. Wires everything; what it is wired of knows nothing of
+ * files, addresses and signals.
+ */
+import type { RequestListener } from 'node:http';
+import { credentials, type Server, status } from '@grpc/grpc-js';
+import type { NamespaceConfig } from '../../api/config.ts';
+import type { Identity } from '../../api/entry.ts';
+import { LogUnavailableError } from '../../log/errors.ts';
+import { openEtcdLog } from '../../log/etcd/etcd-log.ts';
+import type { LockLog } from '../../log/port.ts';
+import { createMetrics } from '../../platform/metrics.ts';
+import { labelled, type Runtime } from '../../platform/runtime.ts';
+import { HealthService } from '../../server/grpc/health.ts';
+import { lockService } from '../../server/grpc/lock-service.ts';
+import { loadProtocol } from '../../server/grpc/proto.ts';
+import { relayDialer, SERVER_ID_HEADER } from '../../server/grpc/relay-client.ts';
+import { RelayService } from '../../server/grpc/relay-service.ts';
+import { CallError } from '../../server/grpc/status.ts';
+import { bytesMethod, type ServerStream } from '../../server/grpc/streams.ts';
+import { Member } from '../../server/member.ts';
+import { Metering } from '../../server/metering.ts';
+import { createHealthApi, type HttpServer, listenHttp } from '../../sidecar/http/index.ts';
+import { parseAddress } from '../config-file.ts';
+import type { ServerConfig } from './config.ts';
+import { bindGrpc, closeGrpc, createGrpcServer, PLAINTEXT } from './listen.ts';
+
+const LOCK_SERVICE = 'leasehold.v1.LockService';
+const RELAY_SERVICE = 'leasehold.v1.RelayService';
+const HEALTH_SERVICE = 'grpc.health.v1.Health';
+/** Until clients prove who they are. */
+const UNPROVEN: Identity = { account: 'unproven/client', podUid: '' };
+/** Pause between two tries to reach etcd at the start. */
+const OPEN_RETRY_MS = 500;
+
+export interface LockServerOptions {
+  readonly config: ServerConfig;
+  readonly namespace: NamespaceConfig;
+  readonly runtime: Runtime;
+  /** It cannot go on; the process should say why and end. */
+  readonly onHalted: (error: unknown) => void;
+}
+
+export interface LockServer {
+  readonly member: Member;
+  /** Hands over, if it leads, and ends all streams. */
+  stop(): Promise<void>;
+}
+
+/** Rejects with UnavailableError when an address cannot be had. Waits for etcd as long as that takes. */
+export async function startLockServer(options: LockServerOptions): Promise<LockServer> {
+  const { config, namespace } = options;
+  const { serverId } = config;
+  const served = `${namespace.namespace}/${namespace.name}`;
+  const logger = labelled(options.runtime.logger, { namespace: served, server: serverId });
+  const runtime = { ...options.runtime, logger };
+  const protocol = loadProtocol();
+  const relayMethod = bytesMethod(protocol.service(RELAY_SERVICE), 'Relay');
+  const connectMethod = bytesMethod(protocol.service(LOCK_SERVICE), 'Connect');
+  const log = await openLog(config, runtime);
+  const metrics = createMetrics({ processMetrics: true });
+  const serverMetrics = metrics.server(namespace.name);
+  const metering = new Metering(serverMetrics);
+  const relay: RelayService = new RelayService({
+    method: relayMethod,
+    timers: runtime.timers,
+    leader: () => member.leader,
+    identifyPeer: (stream) => peerOf(stream, config),
+  });
+  const member: Member = Member.start({
+    runtime,
+    log,
+    serverId,
+    config: namespace,
+    suspicion: config.suspicion,
+    dial: relayDialer({
+      method: relayMethod,
+      serverId,
+      addresses: config.peers,
+      credentials: credentials.createInsecure(),
+    }),
+    onCommitted: (entry, stats) => metering.committed(entry, stats),
+    onDeposed: () => relay.closeAll(),
+    onHalted: options.onHalted,
+  });
+  const health = new HealthService([LOCK_SERVICE]);
+  const clients = createGrpcServer();
+  clients.addService(
+    { Connect: connectMethod.definition },
+    lockService({ method: connectMethod, frontEnd: member.frontEnd, identify: () => UNPROVEN }),
+  );
+  clients.addService(protocol.service(HEALTH_SERVICE), health.implementation);
+  const replicas = createGrpcServer();
+  replicas.addService({ Relay: relayMethod.definition }, relay.implementation);
+  const unobserve = serverMetrics.observe(() => member.gauges() ?? NOTHING_YET);
+  let http: HttpServer | null = null;
+  const stop = async (): Promise<void> => {
+    unobserve();
+    health.close();
+    await member.stop();
+    await Promise.all([
+      ...[clients, replicas].map((server) => closeGrpc(server, runtime.timers)),
+      http?.close(),
+    ]);
+  };
+  try {
+    await listen({ clients, replicas }, config);
+    http = await listenHttp({
+      listener: statusOr(member, createHealthApi({ runtime, metrics, ready: () => true })),
+      ...parseAddress(config.listen.health),
+      portSetting: 'listen.health',
+      logger: runtime.logger,
+    });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { member, stop };
+}
+
+const NOTHING_YET = { sessions: 0, heldLocks: 0, waiters: 0, longestQueue: 0, logBytes: 0, snapshotBytes: 0 };
+
+/** Taken at its word, until there is mutual TLS. */
+function peerOf(stream: ServerStream, { peers }: ServerConfig): string {
+  const claimed = String(stream.metadata.get(SERVER_ID_HEADER)[0] ?? '');
+  if (Object.hasOwn(peers, claimed)) return claimed;
+  throw new CallError(status.PERMISSION_DENIED, 'this stream is of no replica of this group');
+}
+
+async function listen(
+  { clients, replicas }: { readonly clients: Server; readonly replicas: Server },
+  { listen }: ServerConfig,
+): Promise<void> {
+  await bindGrpc(replicas, listen.relay, PLAINTEXT);
+  await bindGrpc(clients, listen.clients, PLAINTEXT);
+}
+
+async function openLog({ etcd }: ServerConfig, runtime: Runtime): Promise<LockLog> {
+  for (;;) {
+    try {
+      return await openEtcdLog({ ...etcd, ...runtime });
+    } catch (error) {
+      if (!(error instanceof LogUnavailableError)) throw error;
+      runtime.logger.warn({ error }, 'etcd does not answer yet');
+    }
+    await new Promise<void>((resolve) => void runtime.timers.after(OPEN_RETRY_MS, resolve));
+  }
+}
+
+/** `GET /status` for people and tools on this machine: who leads, what this replica knows. The rest is the health API's. */
+function statusOr(member: Member, others: RequestListener): RequestListener {
+  return (request, response) => {
+    if (request.url !== '/status') {
+      others(request, response);
+      return;
+    }
+    member.status().then(
+      (status) => response.setHeader('content-type', 'application/json').end(JSON.stringify(status)),
+      (error: unknown) => {
+        response.statusCode = 503;
+        response.setHeader('content-type', 'application/json');
+        response.end(JSON.stringify({ code: 'UNAVAILABLE', message: String(error) }));
+      },
+    );
+  };
+}

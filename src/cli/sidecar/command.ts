@@ -1,0 +1,30 @@
+/** The `sidecar` sub-command: flags and help. */
+import { Command } from 'commander';
+
+export function sidecarCommand(): Command {
+  return new Command('sidecar')
+    .description('Serve the lock API on localhost, against lock groups.')
+    .requiredOption('-c, --config <file>', 'its configuration, YAML or JSON')
+    .addHelpText('after', HELP)
+    .action(async (flags: { readonly config: string }) => {
+      const { runSidecar } = await import('./sidecar.ts');
+      await runSidecar(flags.config);
+    });
+}
+
+const HELP = `
+Sessions go on over a restart: what it must know lies in its data folder.
+
+Example of a configuration:
+  port: 7070
+  data: sidecar                        # beside this file
+  namespaces:
+    - alias: payouts
+      endpoints: ["127.0.0.1:7100", "127.0.0.1:7101", "127.0.0.1:7102"]
+
+Examples:
+  leasehold sidecar --config sidecar.yaml
+
+Exit codes: 0 ended by a signal, 123 the port is taken or the data folder in use, 125 the configuration
+is not valid.
+`;

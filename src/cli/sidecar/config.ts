@@ -1,0 +1,47 @@
+/** The configuration of a sidecar. */
+import * as z from 'zod';
+import { parseDuration } from '../../api/duration.ts';
+import { address, duplicates } from '../config-file.ts';
+
+const alias = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'an alias is a DNS label');
+const duration = z
+  .string()
+  .refine((text) => parseDuration(text) !== null, 'a duration is whole numbers with units, as 30s or 1h30m');
+
+export const sidecarConfig = z.strictObject({
+  /** Port of the lock API on 127.0.0.1. */
+  port: z.int().min(0).max(65_535).default(7070),
+  /** Where probes and metrics are served (HTTP). Left out: on the port of the API. */
+  health: address.optional(),
+  /** Folder for what must outlive a restart of this process (rule A4). Relative to the configuration's own folder. */
+  data: z.string().min(1),
+  namespaces: z
+    .array(
+      z.strictObject({
+        /** First part of the names of its locks. */
+        alias,
+        /** Client addresses of the replicas of its lock group. */
+        endpoints: z.array(address).min(1).max(9),
+        /** TTL of sessions that ask for none. */
+        ttl: duration.default('15s'),
+        /** Longest hold of a session that lives by its stream alone and names none. */
+        maxHold: duration.default('24h'),
+      }),
+    )
+    .min(1)
+    .max(100),
+  logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+});
+
+export type SidecarConfig = z.output<typeof sidecarConfig>;
+
+/** What is wrong between the fields. */
+export function sidecarConfigProblems({ namespaces }: SidecarConfig): readonly string[] {
+  const problems = duplicates(namespaces.map(({ alias }) => alias)).map(
+    (twice) => `namespaces: the alias ${twice} is there twice`,
+  );
+  for (const { alias, endpoints } of namespaces) {
+    for (const twice of duplicates(endpoints)) problems.push(`namespaces: ${alias} names ${twice} twice`);
+  }
+  return problems;
+}

@@ -1,0 +1,99 @@
+/** One sidecar process: the lock API on localhost, over the lock groups of its configuration. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
+import { parseDuration } from '../../api/duration.ts';
+import { lockDirectory } from '../../log/embedded/directory-lock.ts';
+import { createMetrics, type Metrics } from '../../platform/metrics.ts';
+import type { Runtime } from '../../platform/runtime.ts';
+import { loadProtocol } from '../../server/grpc/proto.ts';
+import { type BytesMethod, bytesMethod } from '../../server/grpc/streams.ts';
+import { grpcConnect } from '../../sidecar/grpc-connect.ts';
+import { createHealthApi, createHttpApi, listenHttp } from '../../sidecar/http/index.ts';
+import { Sidecar } from '../../sidecar/sidecar.ts';
+import { FileStateStore } from '../../sidecar/state-file.ts';
+import { parseAddress } from '../config-file.ts';
+import type { SidecarConfig } from './config.ts';
+
+export interface SidecarServer {
+  readonly url: string;
+  /** Ends nothing: sessions go on in the next process, or expire. */
+  stop(): Promise<void>;
+}
+
+/** `data`: its folder. Rejects with a message for people when that or a port cannot be had. */
+export async function startSidecar(
+  config: SidecarConfig,
+  { runtime, data }: { readonly runtime: Runtime; readonly data: string },
+): Promise<SidecarServer> {
+  mkdirSync(data, { recursive: true, mode: 0o700 });
+  const lock = lockDirectory(data);
+  const stops: (() => Promise<void> | void)[] = [() => lock.release()];
+  const stop = async (): Promise<void> => {
+    for (const end of stops.splice(0).reverse()) await end();
+  };
+  try {
+    const store = new FileStateStore(join(data, 'sidecar.jsonl'));
+    stops.push(() => store.close());
+    const sidecar = new Sidecar({ runtime, store });
+    stops.push(() => sidecar.stop());
+    const metrics = createMetrics({ processMetrics: true });
+    const method = bytesMethod(loadProtocol().service('leasehold.v1.LockService'), 'Connect');
+    for (const namespace of config.namespaces) {
+      stops.push(addNamespace(sidecar, namespace, { runtime, metrics, method }));
+    }
+    sidecar.restore();
+    const url = await serveHttp(config, { runtime, sidecar, metrics, stops });
+    return { url, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Returns how to end its metrics. */
+function addNamespace(
+  sidecar: Sidecar,
+  { alias, endpoints, ttl, maxHold }: SidecarConfig['namespaces'][number],
+  { runtime, metrics, method }: { runtime: Runtime; metrics: Metrics; method: BytesMethod },
+): () => void {
+  const defaults = { ttlMs: parseDuration(ttl) ?? 0, maxHoldMs: parseDuration(maxHold) ?? 0 };
+  const sidecarMetrics = metrics.sidecar(alias);
+  sidecar.addNamespace({
+    alias,
+    connect: grpcConnect({ method, runtime, endpoints, credentials: credentials.createInsecure() }),
+    metrics: sidecarMetrics,
+    defaults: () => defaults,
+  });
+  return sidecarMetrics.observe(() => sidecar.figures(alias));
+}
+
+interface HttpParts {
+  readonly runtime: Runtime;
+  readonly sidecar: Sidecar;
+  readonly metrics: Metrics;
+  readonly stops: (() => Promise<void> | void)[];
+}
+
+async function serveHttp(
+  { port, health }: SidecarConfig,
+  { runtime, sidecar, metrics, stops }: HttpParts,
+): Promise<string> {
+  const { logger } = runtime;
+  if (health !== undefined) {
+    const probes = await listenHttp({
+      listener: createHealthApi({ runtime, metrics, ready: () => true }),
+      ...parseAddress(health),
+      portSetting: 'health',
+      logger,
+    });
+    stops.push(() => probes.close());
+  }
+  const api = createHttpApi({ service: sidecar, runtime, metrics, health: health === undefined });
+  const server = await listenHttp({ listener: api.listener, port, portSetting: 'port', logger });
+  stops.push(() => {
+    api.beginStop();
+    return server.close();
+  });
+  return server.url;
+}

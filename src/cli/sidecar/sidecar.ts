@@ -1,0 +1,29 @@
+/** `leasehold sidecar`, from its configuration to the end of its process. */
+import { createSystemRuntime } from '../../platform/system-runtime.ts';
+import { besideConfig, loadConfig } from '../config-file.ts';
+import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
+import { UsageError } from '../errors.ts';
+import { sidecarConfig, sidecarConfigProblems } from './config.ts';
+import { type SidecarServer, startSidecar } from './sidecar-server.ts';
+
+export async function runSidecar(file: string): Promise<void> {
+  let sidecar: SidecarServer | null = null;
+  let isStopping = false;
+  const stop = async (): Promise<void> => {
+    if (isStopping || sidecar === null) process.exit(EXIT_UNAVAILABLE);
+    isStopping = true;
+    await sidecar.stop();
+    process.exit(0);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop());
+  try {
+    const config = loadConfig(file, sidecarConfig, sidecarConfigProblems);
+    const runtime = createSystemRuntime({ logLevel: config.logLevel });
+    runtime.logger.info({ config }, 'sidecar starts');
+    sidecar = await startSidecar(config, { runtime, data: besideConfig(file, config.data) });
+    runtime.logger.info({ url: sidecar.url }, 'sidecar serves');
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exit(error instanceof UsageError ? EXIT_USAGE : EXIT_UNAVAILABLE);
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * A front end's stream to the leader of its group.
+ */
+import type { Buffer } from 'node:buffer';
+import { type ChannelCredentials, Client, Metadata, type StatusObject, status } from '@grpc/grpc-js';
+import type { RelayFrame } from '../../api/wire.ts';
+import type { DialLeader, LeaderStream, LeaderStreamHandler } from '../leader-link.ts';
+import { decodeLeaderFrame, encodeRelayFrame } from './relay-frames.ts';
+import { asIs, BoundedWriter, type BytesMethod, CHANNEL_OPTIONS } from './streams.ts';
+
+/** Which replica it is that calls; until there is mutual TLS it is taken at its word. */
+export const SERVER_ID_HEADER = 'leasehold-server-id';
+/** What the leader may leave unread, before the stream counts as broken. */
+const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
+
+export interface RelayClientOptions {
+  readonly method: BytesMethod;
+  /** Of this replica. */
+  readonly serverId: string;
+  /** Where the relay service of each replica is, by server id. */
+  readonly addresses: Readonly<Record<string, string>>;
+  readonly credentials: ChannelCredentials;
+}
+
+export function relayDialer(options: RelayClientOptions): DialLeader {
+  return (serverId, handler) => {
+    const { addresses } = options;
+    const address = Object.hasOwn(addresses, serverId) ? addresses[serverId] : undefined;
+    return address === undefined ? null : dial(address, handler, options);
+  };
+}
+
+function dial(
+  address: string,
+  handler: LeaderStreamHandler,
+  { method, serverId, credentials }: RelayClientOptions,
+): LeaderStream {
+  const client = new Client(address, credentials, CHANNEL_OPTIONS);
+  const metadata = new Metadata();
+  metadata.set(SERVER_ID_HEADER, serverId);
+  const call = client.makeBidiStreamRequest(method.definition.path, asIs, asIs, metadata);
+  let isOpen = true;
+  const end = (isAnswered: boolean): void => {
+    if (!isOpen) return;
+    isOpen = false;
+    writer.close();
+    call.cancel();
+    client.close();
+    handler.onClose(isAnswered);
+  };
+  const writer = new BoundedWriter(call, UNREAD_BYTES_MAX, () => end(false));
+  call.on('data', (bytes: Buffer) => {
+    if (!isOpen) return;
+    try {
+      handler.onFrame(decodeLeaderFrame(method.decodeResponse(bytes)));
+    } catch (error) {
+      handler.onError(error);
+      end(false);
+    }
+  });
+  // Every end is reported as a status; an error that nobody listens to would end the process.
+  call.on('error', () => undefined);
+  call.on('status', ({ code }: StatusObject) => end(code === status.FAILED_PRECONDITION));
+  return {
+    send: (frame: RelayFrame) => writer.write(method.encodeRequest(encodeRelayFrame(frame))),
+    close: () => end(true),
+  };
+}

@@ -1,0 +1,137 @@
+/**
+ * The leader's end of the streams between front ends and leader. Each front end has one; its newer stream closes the older one, unread, so
+ * that a frame that was on its way there cannot come after what its sender has said since (rule S4).
+ */
+import type { Buffer } from 'node:buffer';
+import { status, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { LeaderFrame } from '../../api/wire.ts';
+import type { Timer, Timers } from '../../platform/runtime.ts';
+import type { Leader } from '../leader.ts';
+import type { FrontEndLink } from '../outbox.ts';
+import { decodeRelayFrame, encodeLeaderFrame } from './relay-frames.ts';
+import { CallError, toServiceError } from './status.ts';
+import { BoundedWriter, type BytesMethod, type ServerStream } from './streams.ts';
+
+/** How often a front end hears of a leader that has nothing to say (rule S7). */
+const PING_MS = 200;
+/** What a front end may leave unread: the answers to a few seconds of full load. */
+const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Which replica a stream comes from. Throws when it does not prove it. */
+export type IdentifyPeer = (stream: ServerStream) => string;
+
+export interface RelayServiceOptions {
+  readonly method: BytesMethod;
+  readonly timers: Timers;
+  /** The leader in this process, while there is one. */
+  readonly leader: () => Leader | null;
+  readonly identifyPeer: IdentifyPeer;
+}
+
+export class RelayService {
+  readonly implementation: UntypedServiceImplementation = {
+    Relay: (call: ServerStream) => this.#accept(call),
+  };
+  readonly #options: RelayServiceOptions;
+  readonly #links = new Map<string, RelayLink>();
+  #ping: Timer | null = null;
+
+  constructor(options: RelayServiceOptions) {
+    this.#options = options;
+  }
+
+  /** This replica leads no more: front ends look for its successor. */
+  closeAll(): void {
+    for (const link of this.#links.values()) {
+      link.close(new CallError(status.FAILED_PRECONDITION, 'this replica does not lead any more'));
+    }
+    this.#links.clear();
+    this.#ping?.cancel();
+    this.#ping = null;
+  }
+
+  #accept(call: ServerStream): void {
+    const { identifyPeer, method } = this.#options;
+    const leader = this.#options.leader();
+    // Without a listener a call that is cancelled early would end the process.
+    call.on('error', () => undefined);
+    let serverId: string;
+    try {
+      serverId = identifyPeer(call);
+      if (leader === null) throw new CallError(status.FAILED_PRECONDITION, 'this replica does not lead');
+    } catch (error) {
+      call.emit('error', toServiceError(error));
+      return;
+    }
+    this.#links.get(serverId)?.close(new CallError(status.ABORTED, 'a newer stream of this front end'));
+    const link = new RelayLink(call, method, leader, () => {
+      if (this.#links.get(serverId) === link) this.#links.delete(serverId);
+    });
+    this.#links.set(serverId, link);
+    link.open();
+    if (this.#ping === null) this.#planPing();
+  }
+
+  #planPing(): void {
+    this.#ping = this.#options.timers.after(PING_MS, () => {
+      for (const link of this.#links.values()) link.ping();
+      this.#planPing();
+    });
+  }
+}
+
+class RelayLink implements FrontEndLink {
+  readonly #call: ServerStream;
+  readonly #method: BytesMethod;
+  readonly #leader: Leader;
+  readonly #writer: BoundedWriter;
+  readonly #onClosed: () => void;
+  #isClosed = false;
+
+  constructor(call: ServerStream, method: BytesMethod, leader: Leader, onClosed: () => void) {
+    this.#call = call;
+    this.#method = method;
+    this.#leader = leader;
+    this.#onClosed = onClosed;
+    this.#writer = new BoundedWriter(call, UNREAD_BYTES_MAX, () =>
+      this.close(new CallError(status.RESOURCE_EXHAUSTED, 'this front end does not read what it is sent')),
+    );
+  }
+
+  /** Says that it is accepted, and listens. */
+  open(): void {
+    this.#leader.connect(this);
+    this.ping();
+    this.#call.on('cancelled', () => this.close());
+    this.#call.on('end', () => this.close());
+    this.#call.on('data', (bytes: Buffer) => {
+      if (!this.#isClosed) this.#receive(bytes);
+    });
+  }
+
+  send(frame: LeaderFrame): void {
+    this.#writer.write(this.#method.encodeResponse(encodeLeaderFrame(frame)));
+  }
+
+  ping(): void {
+    this.send({ position: this.#leader.position, groups: [] });
+  }
+
+  close(error?: CallError): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#writer.close();
+    this.#leader.disconnect(this);
+    this.#onClosed();
+    if (error === undefined) this.#call.end();
+    else this.#call.emit('error', toServiceError(error));
+  }
+
+  #receive(bytes: Buffer): void {
+    try {
+      this.#leader.receive(this, decodeRelayFrame(this.#method.decodeRequest(bytes)));
+    } catch (error) {
+      this.close(new CallError(status.INVALID_ARGUMENT, String(error)));
+    }
+  }
+}

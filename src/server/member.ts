@@ -1,0 +1,318 @@
+/**
+ * One lock server of a group, for as long as its process lives: it follows the log, campaigns all the while, leads when it wins, and follows
+ * again when it is deposed. Its front end serves clients throughout, whoever leads.
+ */
+import { ok as assert } from 'node:assert';
+import type { NamespaceConfig } from '../api/config.ts';
+import type { HistoryEntry } from '../api/entry.ts';
+import type { Position } from '../api/wire.ts';
+import type { State } from '../core/index.ts';
+import { LogUnavailableError } from '../log/errors.ts';
+import { DeposedError, type LeaderRecord, type LockLog } from '../log/port.ts';
+import type { ServerGauges } from '../platform/metrics.ts';
+import type { Runtime, Timer } from '../platform/runtime.ts';
+import { configure } from './configure.ts';
+import { FrontEnd } from './front-end.ts';
+import { gaugesOf } from './gauges.ts';
+import { type CommitStats, Leader, type StopReason } from './leader.ts';
+import { type DialLeader, LeaderLink } from './leader-link.ts';
+import { IDLE_BEAT_MS } from './pulse.ts';
+import { RecentEvents } from './recent-events.ts';
+import type { Recovered } from './recovery.ts';
+import { Standby } from './standby.ts';
+import { SUSPICION_REASON, Suspicion, type SuspicionSettings } from './suspicion.ts';
+import { floorOfBirth } from './take-over.ts';
+
+/** How long a request waits for a leader. */
+const PATIENCE_MS = 5_000;
+/** While entries come, somebody leads, whether this replica can reach it or not. */
+const LEADER_SEEN_MS = 700;
+/** An answer of the log about who leads counts for so long. */
+const ANSWER_MS = 1_000;
+/** Pause before what failed is tried again. */
+const RETRY_MS = 250;
+/** How often a standby judges its leader. */
+const WATCH_MS = 50;
+
+export interface MemberOptions {
+  readonly runtime: Runtime;
+  readonly log: LockLog;
+  readonly serverId: string;
+  /** What it brings into force when it leads. */
+  readonly config: NamespaceConfig | null;
+  readonly dial: DialLeader;
+  readonly suspicion: SuspicionSettings;
+  readonly snapshotDueBytes?: number;
+  readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
+  /** This replica leads no more: streams of other front ends must end. */
+  readonly onDeposed?: () => void;
+  /** It cannot go on: the log contradicts itself or this program (rule C14). The process should say why and end. */
+  readonly onHalted: (error: unknown) => void;
+}
+
+export interface MemberStatus {
+  readonly serverId: string;
+  readonly role: 'leading' | 'following' | 'starting';
+  readonly position: Position;
+  /** Entries that it has not applied yet. */
+  readonly lag: number;
+  /** Who leads by the log. */
+  readonly leader: LeaderRecord | null;
+  /** Whether its front end can pass requests on. */
+  readonly isOnLeader: boolean;
+  readonly clients: number;
+  readonly sessions: number;
+  readonly held: number;
+  readonly waiting: number;
+}
+
+export class Member {
+  readonly frontEnd: FrontEnd;
+  readonly #options: MemberOptions;
+  readonly #link: LeaderLink;
+  readonly #suspicion: Suspicion;
+  #recent = new RecentEvents();
+  #standby: Standby | null = null;
+  #leader: Leader | null = null;
+  #watch: Timer | null = null;
+  #isStopped = false;
+  /** This replica has ended a leadership and not seen the next one yet. */
+  #hasEvicted = false;
+
+  private constructor(options: MemberOptions) {
+    const { runtime, log, serverId, dial } = options;
+    this.#options = options;
+    this.#suspicion = new Suspicion(options.suspicion);
+    this.frontEnd = new FrontEnd(runtime, () => this.#state?.config ?? options.config, {
+      patienceMs: PATIENCE_MS,
+      isLeaderless: () => this.#isLeaderless,
+    });
+    this.#link = new LeaderLink({ runtime, log, serverId, frontEnd: this.frontEnd, dial });
+  }
+
+  /** Serves clients from the start, though nothing is answered before a leader is found. */
+  static start(options: MemberOptions): Member {
+    const member = new Member(options);
+    member.#live().catch((error: unknown) => member.#halt(error));
+    return member;
+  }
+
+  /** The leader, while it is this replica. */
+  get leader(): Leader | null {
+    return this.#leader;
+  }
+
+  async status(): Promise<MemberStatus> {
+    const state = this.#state;
+    const { log, serverId } = this.#options;
+    const [head, leader] = await Promise.all([log.head(), log.leader()]);
+    const index = this.#leader?.position.index ?? this.#standby?.index ?? 0;
+    return {
+      serverId,
+      role: this.#leader !== null ? 'leading' : this.#standby !== null ? 'following' : 'starting',
+      position: { lineage: log.lineage, epoch: state?.epoch ?? 0, index },
+      lag: Math.max(0, head.index - index),
+      leader,
+      isOnLeader: this.#link.isOnLeader,
+      clients: this.frontEnd.clients,
+      sessions: state?.sessions.size ?? 0,
+      held: state?.holds ?? 0,
+      waiting: state?.waits ?? 0,
+    };
+  }
+
+  /** Figures for /metrics; null before the log has been read. */
+  gauges(): ServerGauges | null {
+    const state = this.#state;
+    if (state === null) return null;
+    return gaugesOf(state, this.#leader?.sizes ?? { logBytes: 0, snapshotBytes: 0 });
+  }
+
+  /** Hands over, if it leads, and closes the log. */
+  async stop(): Promise<void> {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#watch?.cancel();
+    await this.#leader?.stop();
+    this.#options.onDeposed?.();
+    this.#link.stop();
+    this.#standby?.stop();
+    this.frontEnd.close();
+    await this.#options.log.close();
+  }
+
+  /**
+   * Whether this replica knows that nobody leads. One that is cut off from the log knows nothing, and its clients must go elsewhere
+   * (rule S8).
+   */
+  get #isLeaderless(): boolean {
+    if (this.#link.answerAgeMs > ANSWER_MS) return false;
+    return this.#link.epoch === 0 || (this.#standby !== null && this.#silenceMs >= LEADER_SEEN_MS);
+  }
+
+  /** How long no entry has been seen, beyond the time in which none is due: without sessions a leader has little to write. */
+  get #silenceMs(): number {
+    if (this.#standby === null) return 0;
+    const { silentMs, state } = this.#standby;
+    return state.sessions.size > 0 ? silentMs : silentMs - IDLE_BEAT_MS;
+  }
+
+  get #state(): State | null {
+    return this.#leader?.state ?? this.#standby?.state ?? null;
+  }
+
+  async #live(): Promise<void> {
+    while (!this.#isStopped) {
+      const standby = await this.#follow();
+      if (standby === null) continue;
+      const led = await this.#campaign(standby);
+      standby.stop();
+      if (led?.kind === 'failed') {
+        this.#options.runtime.logger.error({ error: led.error }, 'this leader has failed; it follows again');
+      }
+    }
+  }
+
+  /** Null: the log does not answer. */
+  async #follow(): Promise<Standby | null> {
+    const { runtime, log } = this.#options;
+    this.#recent = new RecentEvents();
+    try {
+      const standby = await Standby.start({
+        runtime,
+        log,
+        onEntry: (entry) => this.#saw(entry),
+        onHalted: (error) => this.#halt(error),
+      });
+      this.#standby = standby;
+      this.#watchLeader();
+      return standby;
+    } catch (error) {
+      if (!(error instanceof LogUnavailableError)) throw error;
+      await this.#pause();
+      return null;
+    }
+  }
+
+  /** Until it has led and leads no more, or has lost what it had won before it could. Null: it never led. */
+  async #campaign(standby: Standby): Promise<StopReason | null> {
+    let hasWon = false;
+    const stopped = Promise.withResolvers<StopReason>();
+    while (!this.#isStopped && !hasWon) {
+      try {
+        const leader = await this.#win(() => {
+          hasWon = true;
+          return this.#finish(standby);
+        }, stopped.resolve);
+        return await this.#lead(leader, stopped.promise);
+      } catch (error) {
+        if (this.#isStopped) return null;
+        const isTransient = error instanceof LogUnavailableError || error instanceof DeposedError || hasWon;
+        if (!isTransient) throw error;
+        this.#options.runtime.logger.warn({ error }, 'not won; this replica follows and tries again');
+        await this.#pause();
+      }
+    }
+    return null;
+  }
+
+  #win(recover: () => Promise<Recovered>, onStopped: (reason: StopReason) => void): Promise<Leader> {
+    const { runtime, log, serverId, onCommitted, snapshotDueBytes } = this.#options;
+    return Leader.start({
+      runtime,
+      log,
+      serverId,
+      reason: () => (this.#hasEvicted ? SUSPICION_REASON : 'nobody led'),
+      tokenFloor: floorOfBirth(runtime.clock.wallMs()),
+      beatWhenIdle: true,
+      recover,
+      recent: this.#recent,
+      ...(onCommitted === undefined ? {} : { onCommitted }),
+      ...(snapshotDueBytes === undefined ? {} : { snapshotDueBytes }),
+      onStopped,
+    });
+  }
+
+  async #lead(leader: Leader, stopped: Promise<StopReason>): Promise<StopReason> {
+    assert(this.#leader === null, 'one replica leads once at a time');
+    if (this.#isStopped) {
+      await leader.stop();
+      return { kind: 'deposed' };
+    }
+    this.#watch?.cancel();
+    this.#standby = null;
+    this.#hasEvicted = false;
+    this.#leader = leader;
+    const { logger } = this.#options.runtime;
+    logger.info({ epoch: leader.position.epoch, index: leader.position.index }, 'leads');
+    this.#link.lead(leader);
+    await configure(leader, this.#options.config).catch((error: unknown) => {
+      logger.error({ error }, 'the configuration is not in force');
+    });
+    const reason = await stopped;
+    logger.warn({ kind: reason.kind }, 'leads no more');
+    this.#leader = null;
+    this.#options.onDeposed?.();
+    this.#link.seekAnew();
+    return reason;
+  }
+
+  /** Won: reads to the end of the log, however often that takes. */
+  async #finish(standby: Standby): Promise<Recovered> {
+    this.#watch?.cancel();
+    for (;;) {
+      try {
+        return await standby.finish();
+      } catch (error) {
+        if (!(error instanceof LogUnavailableError) || this.#isStopped) throw error;
+        await this.#pause();
+      }
+    }
+  }
+
+  #saw({ epoch, index, events }: HistoryEntry): void {
+    this.#recent.add(index, events);
+    this.#link.sawEpoch(epoch);
+    for (const event of events) {
+      if (event.type !== 'tookOver') continue;
+      this.#hasEvicted = false;
+      if (event.reason === SUSPICION_REASON) this.#suspicion.happened(this.#nowMs());
+    }
+  }
+
+  #watchLeader(): void {
+    this.#watch?.cancel();
+    this.#watch = this.#options.runtime.timers.after(WATCH_MS, () => {
+      this.#judgeLeader();
+      this.#watchLeader();
+    });
+  }
+
+  #judgeLeader(): void {
+    const { isUnheard, epochAgeMs, epoch } = this.#link;
+    const silentMs = this.#silenceMs;
+    const now = this.#nowMs();
+    if (!this.#suspicion.isDue({ isUnheard, epochAgeMs, silentMs }, now)) return;
+    assert(this.#leader === null, 'no leader suspects itself');
+    this.#suspicion.happened(now);
+    const { log, runtime } = this.#options;
+    runtime.logger.warn({ epoch, silentMs }, 'the leader seems dead; its leadership is ended');
+    this.#hasEvicted = true;
+    log.evict(epoch).catch((error: unknown) => {
+      runtime.logger.warn({ epoch, error }, 'the leadership could not be ended');
+    });
+  }
+
+  #halt(error: unknown): void {
+    if (this.#isStopped) return;
+    this.#options.onHalted(error);
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => void this.#options.runtime.timers.after(RETRY_MS, resolve));
+  }
+
+  #nowMs(): number {
+    return this.#options.runtime.clock.monotonicMs();
+  }
+}

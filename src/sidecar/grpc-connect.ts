@@ -1,0 +1,80 @@
+/**
+ * The sidecar's way to the replicas of a lock group over gRPC: each new stream goes to the next one of them, so that a replica that does not
+ * answer is left (rule S8).
+ */
+import type { Buffer } from 'node:buffer';
+import { type ChannelCredentials, Client, Metadata } from '@grpc/grpc-js';
+import type { ClientFrame, ClientHandler, ClientStream } from '../api/wire.ts';
+import type { Runtime } from '../platform/runtime.ts';
+import { decodeServerFrame, encodeClientFrame } from '../server/grpc/frames.ts';
+import { asIs, BoundedWriter, type BytesMethod, CHANNEL_OPTIONS } from '../server/grpc/streams.ts';
+import type { Connect } from './group-client.ts';
+
+/** What the server may leave unread, before the stream counts as broken. */
+const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
+
+export interface GrpcConnectOptions {
+  readonly method: BytesMethod;
+  readonly runtime: Runtime;
+  /** `host:port` of each replica. */
+  readonly endpoints: readonly string[];
+  readonly credentials: ChannelCredentials;
+  /** Which of them comes first; left out: any. */
+  readonly first?: number;
+  /** What proves who calls, asked for each stream: a token may have been renewed. */
+  readonly metadata?: () => Metadata;
+}
+
+export function grpcConnect(options: GrpcConnectOptions): Connect {
+  const { endpoints, runtime } = options;
+  if (endpoints.length === 0) throw new RangeError('a lock group has at least one endpoint');
+  let next = options.first ?? Math.floor(runtime.random.fraction() * endpoints.length);
+  return (handler) => {
+    const endpoint = endpoints[next % endpoints.length] as string;
+    next++;
+    return openStream(endpoint, handler, options);
+  };
+}
+
+function openStream(
+  endpoint: string,
+  handler: ClientHandler,
+  { method, runtime, credentials, metadata }: GrpcConnectOptions,
+): ClientStream {
+  const client = new Client(endpoint, credentials, CHANNEL_OPTIONS);
+  const call = client.makeBidiStreamRequest(
+    method.definition.path,
+    asIs,
+    asIs,
+    metadata?.() ?? new Metadata(),
+  );
+  let isOpen = true;
+  const end = (): void => {
+    if (!isOpen) return;
+    isOpen = false;
+    writer.close();
+    call.cancel();
+    client.close();
+    handler.onClose();
+  };
+  const writer = new BoundedWriter(call, UNREAD_BYTES_MAX, end);
+  call.on('data', (bytes: Buffer) => {
+    if (!isOpen) return;
+    try {
+      handler.onFrame(decodeServerFrame(method.decodeResponse(bytes)));
+    } catch (error) {
+      runtime.logger.error({ endpoint, error }, 'a frame of the lock server cannot be taken');
+      end();
+    }
+  });
+  // Every end is reported as a status; an error that nobody listens to would end the process.
+  call.on('error', () => undefined);
+  call.on('status', ({ code, details }) => {
+    if (isOpen) runtime.logger.info({ endpoint, code, details }, 'stream to the lock server closed');
+    end();
+  });
+  return {
+    send: (frame: ClientFrame) => writer.write(method.encodeRequest(encodeClientFrame(frame))),
+    close: end,
+  };
+}

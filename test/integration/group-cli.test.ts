@@ -1,0 +1,77 @@
+/** `leasehold group up`, `status` and `down`, as a person uses them; and the sidecar process that comes with them. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ensureEtcd } from '../../scripts/etcd.mjs';
+import { LocalGroup } from '../../src/cli/group/local-group.ts';
+import { leasehold } from '../support/cli.ts';
+import { eventually, LockApi } from '../support/dev/lock-api.ts';
+import { ETCD_START_MS_MAX } from '../support/etcd.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'leasehold-group-cli-'));
+const PROCESSES = ['etcd-a', 'etcd-b', 'etcd-c', 'server-a', 'server-b', 'server-c', 'sidecar'];
+
+const cli = (...args: readonly string[]) => leasehold(['group', ...args, '--dir', folder]);
+
+beforeAll(async () => {
+  await ensureEtcd();
+}, ETCD_START_MS_MAX);
+
+afterAll(async () => {
+  await LocalGroup.find(folder)?.stop();
+  rmSync(folder, { recursive: true, force: true });
+}, 60_000);
+
+function found(): LocalGroup {
+  const group = LocalGroup.find(folder);
+  if (group === null) throw new Error('there is no group');
+  return group;
+}
+
+test('without a group there is nothing to show or to end', async () => {
+  for (const verb of ['status', 'down']) {
+    const { code, stderr } = await cli(verb);
+    expect(code).toBe(125);
+    expect(stderr).toContain('leasehold group up');
+  }
+});
+
+test('one command makes it, the next ones show it, mend it and end it', async () => {
+  const up = await cli('up');
+  expect(up.stderr).toBe('');
+  expect(up.code).toBe(0);
+  for (const name of PROCESSES) expect(up.stdout).toContain(name);
+  expect(up.stdout).toContain('leasehold run locks/my-lock');
+  const group = found();
+  const api = new LockApi(Number(new URL(group.plan.apiUrl).port), 'locks');
+  const session = await api.open({ ttl_s: 15 });
+  const held = await api.lock('one', { session_id: session });
+
+  const status = await cli('status');
+  expect(status.stdout).toMatch(/server-[abc] +[0-9]+ +leading/);
+  const leader = /(server-[abc]) +[0-9]+ +leading/.exec(status.stdout)?.[1] as string;
+  group.signal(leader, 'SIGKILL');
+  await group.ended(leader, 5_000);
+  const next = await api.lock('two', { session_id: session, wait_ms: 10_000 });
+  expect(next.token).toBeGreaterThan(held.token);
+  // A restart of the sidecar: same session, same grants, same tokens (rule A4).
+  group.signal('sidecar', 'SIGKILL');
+  await group.ended('sidecar', 5_000);
+  const again = await cli('up');
+  expect(again.stdout).toContain(`Started: ${leader}, sidecar.`);
+  expect((await api.keepalive(session)).status).toBe(200);
+  await eventually(() => api.isHeld(held), 10_000);
+  expect(await api.tokenOf('one')).toBe(held.token);
+  expect((await api.release(held)).status).toBe(200);
+  api.end();
+
+  const pids = PROCESSES.map((name) => found().pidOf(name));
+  expect(pids.every((pid) => pid !== null)).toBe(true);
+  const down = await cli('down');
+  expect(down.code).toBe(0);
+  expect(PROCESSES.filter((name) => found().pidOf(name) !== null)).toEqual([]);
+  expect((await cli('down')).stdout).toContain('Nothing ran');
+  const gone = await cli('status');
+  expect(gone.stdout.match(/ended/g)).toHaveLength(PROCESSES.length);
+}, 120_000);

@@ -1,0 +1,136 @@
+/**
+ * A group of three members on virtual time: the real members, front ends, standbys and leaders, on one log in memory, with streams between
+ * them that can be cut. What a test needs of etcd is here too: who campaigns waits while somebody leads.
+ */
+import { LogUnavailableError } from '../../../src/log/errors.ts';
+import { MemoryLog } from '../../../src/log/memory-log.ts';
+import { MemoryStore } from '../../../src/log/memory-store.ts';
+import type { Leadership } from '../../../src/log/port.ts';
+import type { LeaderStream, LeaderStreamHandler } from '../../../src/server/leader-link.ts';
+import { Member } from '../../../src/server/member.ts';
+import type { FrontEndLink } from '../../../src/server/outbox.ts';
+import { namespaceConfig } from '../core.ts';
+import { VirtualRuntime } from '../virtual-runtime.ts';
+
+const PING_MS = 200;
+const CALL_MS = 2;
+
+/** As etcd does it: the key of a leader has to go before another one can come. */
+class CampaignedStore extends MemoryStore {
+  override campaign(serverId: string): Leadership {
+    const leader = this.leader();
+    if (leader !== null && leader.serverId !== serverId) throw new LogUnavailableError('somebody leads');
+    return super.campaign(serverId);
+  }
+}
+
+export interface VirtualServer {
+  readonly name: string;
+  readonly member: Member;
+  readonly log: MemoryLog;
+  readonly halted: unknown[];
+  /** No stream from here to others nor from others to here. */
+  isCut: boolean;
+  /** Ends of the streams that others have to this one. */
+  readonly served: Set<() => void>;
+}
+
+export class VirtualGroup {
+  readonly runtime = new VirtualRuntime();
+  readonly store = new CampaignedStore('l');
+  readonly servers: readonly VirtualServer[];
+
+  readonly #silenceMs: number;
+
+  constructor({ silenceMs = 400 } = {}) {
+    this.#silenceMs = silenceMs;
+    this.servers = ['a', 'b', 'c'].map((name) => this.#start(name));
+  }
+
+  get leader(): VirtualServer | undefined {
+    return this.servers.find(({ member }) => member.leader?.isLeading === true);
+  }
+
+  /** Lets time pass until one leads that is none of `but`. */
+  async led(but: readonly VirtualServer[] = []): Promise<VirtualServer> {
+    for (let passed = 0; passed < 20_000; passed += 10) {
+      const leader = this.servers.find(
+        (server) => !but.includes(server) && server.member.leader?.isLeading === true,
+      );
+      if (leader !== undefined) return leader;
+      await this.runtime.pass(10);
+    }
+    throw new Error('nobody leads');
+  }
+
+  /** As if its machine were gone: its calls are never answered, its streams break. Its timers run on, and do nothing to others. */
+  kill(server: VirtualServer): void {
+    server.log.setOutage(true);
+    this.cut(server);
+  }
+
+  cut(server: VirtualServer): void {
+    server.isCut = true;
+    for (const end of [...server.served]) end();
+  }
+
+  #start(name: string): VirtualServer {
+    const { runtime, store } = this;
+    const { timers, random } = runtime;
+    const log = new MemoryLog(store, { timers, random, latencyMs: () => CALL_MS });
+    const halted: unknown[] = [];
+    const served = new Set<() => void>();
+    const member = Member.start({
+      runtime,
+      log,
+      serverId: name,
+      config: namespaceConfig(),
+      suspicion: { silenceMs: this.#silenceMs, everyMs: 30_000 },
+      dial: (to, handler) => this.#dial(name, to, handler),
+      onDeposed: () => {
+        for (const end of [...served]) end();
+      },
+      onHalted: (error) => void halted.push(error),
+    });
+    return { name, member, log, halted, served, isCut: false };
+  }
+
+  #dial(fromName: string, toName: string, handler: LeaderStreamHandler): LeaderStream | null {
+    const from = this.servers.find(({ name }) => name === fromName);
+    const to = this.servers.find(({ name }) => name === toName);
+    if (from === undefined || to === undefined) return null;
+    const { timers } = this.runtime;
+    const { leader } = to.member;
+    let isOpen = true;
+    const ends = [to, from];
+    const end = (isAnswered: boolean): void => {
+      if (!isOpen) return;
+      isOpen = false;
+      for (const { served } of ends) served.delete(cut);
+      leader?.disconnect(link);
+      timers.soon(() => handler.onClose(isAnswered));
+    };
+    const cut = (): void => end(false);
+    const link: FrontEndLink = {
+      send: (frame) => timers.soon(() => void (isOpen && handler.onFrame(frame))),
+    };
+    const nothing = { send: () => undefined, close: () => undefined };
+    if (from.isCut || to.isCut || leader === null) {
+      const isAnswered = !from.isCut && !to.isCut;
+      timers.soon(() => handler.onClose(isAnswered));
+      return nothing;
+    }
+    for (const { served } of ends) served.add(cut);
+    leader.connect(link);
+    const ping = (): void => {
+      if (!isOpen) return;
+      link.send({ position: leader.position, groups: [] });
+      timers.after(PING_MS, ping);
+    };
+    ping();
+    return {
+      send: (frame) => timers.soon(() => void (isOpen && leader.receive(link, frame))),
+      close: () => end(true),
+    };
+  }
+}
