@@ -34,7 +34,8 @@ export async function openLoop(
   const startedMs = performance.now();
   const total = Math.floor(perSecond * seconds);
   for (let turn = 0; turn < total; ) {
-    const dueTurns = Math.min(total, Math.floor(((performance.now() - startedMs) / 1000) * perSecond));
+    // Turn 0 is planned for the very start, so one more than whole periods have passed.
+    const dueTurns = Math.min(total, Math.floor(((performance.now() - startedMs) / 1000) * perSecond) + 1);
     for (; turn < dueTurns; turn++) {
       const plannedMs = startedMs + (turn / perSecond) * 1000;
       running.push(operation(turn).then(() => latenciesMs.push(performance.now() - plannedMs)));
