@@ -3,10 +3,11 @@
 // Usage: node partition-leader.mjs orders-7 ledger.ndjson
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createClient, LeaseholdError, LockLostError } from 'leasehold';
+import { createClient, HeldError, LeaseholdError, LockLostError } from 'leasehold';
 
 const [partition = 'orders-7', ledger = 'ledger.ndjson'] = process.argv.slice(2);
-const WAIT_MS = 60 * 60_000;
+/** No longer than the namespace's maxWait, which is ten minutes by default; then it queues again. */
+const WAIT_MS = 5 * 60_000;
 
 const stopping = new AbortController();
 process.once('SIGTERM', () => stopping.abort());
@@ -40,6 +41,8 @@ try {
     } catch (error) {
       if (stopping.signal.aborted) break;
       if (error instanceof LockLostError) console.log(`not leading any more: ${error.message}`);
+      // Somebody else has led all the while: queue again at once.
+      else if (error instanceof HeldError) continue;
       // The queue is full, or the service is down: the locks' own waiting has done its part, so come back later.
       else if (error instanceof LeaseholdError && error.retryable) await pause(1_000 + 4_000 * Math.random());
       else throw error;

@@ -20,7 +20,9 @@ export function cliPage(): string {
 
 ${GENERATED}
 
-\`leasehold\` is one program with sub-commands. In a checkout it is \`npm run -s leasehold -- ...\`; \`leasehold completion bash\` prints completion for a shell.
+\`leasehold\` is one program with sub-commands. In a checkout it is \`npm run -s leasehold -- ...\`; \`leasehold completion bash\` prints completion for a shell, \`leasehold --version\` the version.
+
+\`npm run\` and \`npx\` do not reliably pass signals on: where a supervisor, cron or systemd stops the command, run \`npm run build\` once and start \`node dist/cli/main.js ...\` directly. The commands about locks and those of administrators run on Node.js 20; \`dev\`, \`group\`, \`server\`, \`sidecar\` and \`log dump\` need 22.13, and say so.
 
 Commands about locks talk to the lock API, by default at http://127.0.0.1:7070 (\`--url\`, \`LEASEHOLD_URL\`). Those for administrators (\`break\`, \`unquarantine\`, \`tail\`, \`inspect\`, \`history read\`) use the admin socket in the data folder of a running \`leasehold dev\` (\`--data\`), which applications have no access to. Durations are written as in manifests: \`30s\`, \`500ms\`, \`1h30m\`. With \`-o json\` the field names are stable: those of [API.md](API.md), or those that the command's help names.
 

@@ -6,6 +6,7 @@ import { ROOT } from '../processes.mjs';
 import { apiPage } from './api-page.ts';
 import { cliPage } from './cli-page.ts';
 import { errorsPage } from './errors-page.ts';
+import { manifestPage } from './manifest-page.ts';
 
 const OPENAPI = 'openapi/leasehold.v1.json';
 
@@ -15,6 +16,7 @@ export async function generatedDocuments(): Promise<ReadonlyMap<string, string>>
     ['docs/API.md', apiPage()],
     ['docs/CLI.md', cliPage()],
     ['docs/ERRORS.md', errorsPage()],
+    ['docs/MANIFEST.md', manifestPage()],
     [OPENAPI, await formatted(OPENAPI, JSON.stringify(openApiDocument()))],
   ]);
 }

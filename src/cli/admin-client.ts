@@ -77,8 +77,8 @@ export class AdminClient {
     await this.#call('Admin', 'Unquarantine', request);
   }
 
-  /** Entries as they arrive; with `follow` it ends only with the server, or when its reader stops. */
-  async *readHistory(request: ReadHistoryRequest): AsyncGenerator<HistoryEntry> {
+  /** Entries as they arrive; with `follow` it ends only with the server, when its reader stops, or when `signal` fires. */
+  async *readHistory(request: ReadHistoryRequest, signal?: AbortSignal): AsyncGenerator<HistoryEntry> {
     const { path, requestSerialize, responseDeserialize } = this.#method('History', 'Read');
     const stream = this.#client.makeServerStreamRequest(
       path,
@@ -86,9 +86,12 @@ export class AdminClient {
       responseDeserialize as (bytes: Buffer) => Message,
       request,
     );
+    const cancel = (): void => stream.cancel();
+    signal?.addEventListener('abort', cancel, { once: true });
     try {
       for await (const message of stream) yield decodeHistoryEntry(message as Message);
     } finally {
+      signal?.removeEventListener('abort', cancel);
       // Cancelling is itself reported as an error, and nobody listens any more.
       stream.on('error', () => undefined);
       stream.cancel();

@@ -273,3 +273,46 @@ describe('trying', () => {
     });
   });
 });
+
+describe('options and ends', () => {
+  test('options of withLock and withLocks may be left out', async () => {
+    const { runtime, client } = bench();
+    const one = client.withLock(NAME, ({ token }) => token);
+    expect(await runtime.until(one, 100)).toBeGreaterThan(100);
+    const loose = undefined as unknown as object;
+    const undefinedOptions = client.withLock(NAME, loose, ({ name }) => name);
+    expect(await runtime.until(undefinedOptions, 100)).toBe(NAME);
+    const both = client.withLocks([NAME, 'jobs/b'], ({ tokens }) => [...tokens.keys()]);
+    expect(await runtime.until(both, 100)).toEqual([NAME, 'jobs/b']);
+  });
+
+  test('a closed client says so, whatever it is asked for, and sends nothing', async () => {
+    const { runtime, service, client } = bench();
+    service.mode = 'silent';
+    const waiting = failure(client.acquire(NAME, { waitMs: MINUTE_MS }));
+    await runtime.pass(10);
+    const closing = client.close();
+    expect(await runtime.until(waiting, 10)).toMatchObject({
+      code: 'CANCELLED',
+      message: 'the client is closed; nothing is held',
+    });
+    await runtime.until(closing, MINUTE_MS);
+    const sent = service.calls.length;
+    const asked = [
+      client.acquire(NAME),
+      client.tryLock(NAME),
+      client.withLock(NAME, () => undefined),
+      client.withLocks([NAME], () => undefined),
+      client.describe(NAME),
+      client.list('jobs/').next(),
+      client.reportStale(NAME, 1, 'a table'),
+    ];
+    for (const failed of asked.map(failure)) {
+      expect(await runtime.until(failed, 10)).toMatchObject({
+        code: 'CANCELLED',
+        message: expect.stringMatching(/^the client is closed/),
+      });
+    }
+    expect(service.calls).toHaveLength(sent);
+  });
+});

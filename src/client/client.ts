@@ -3,7 +3,7 @@
  * installs signal handlers and never ends the process.
  */
 import { Acquirer } from './acquire.ts';
-import { asUnavailable, errorOf, LeaseholdError } from './errors.ts';
+import { asUnavailable, ClientClosedError, errorOf, invalid } from './errors.ts';
 import type { Surroundings } from './grant-calls.ts';
 import { type HoldingAll, holdAll, holdOne } from './hold.ts';
 import { HttpTransport, type Transport } from './http.ts';
@@ -11,6 +11,10 @@ import type { Holding, Lock } from './lock.ts';
 import {
   aliasOf,
   type ClientOptions,
+  checkClientOptions,
+  checkLockOptions,
+  checkTryOptions,
+  checkWork,
   durationOf,
   type LockOptions,
   type TryOptions,
@@ -22,6 +26,12 @@ import { Tasks } from './tasks.ts';
 import { describeLock, type LockDescription, listLocks } from './views.ts';
 
 const REPORT_MS_MAX = 10_000;
+
+type Work<Held, T> = (holding: Held) => Promise<T> | T;
+/** Options may be left out. */
+type OptionsAndWork<Held, T> =
+  | readonly [work: Work<Held, T>]
+  | readonly [options: LockOptions, work: Work<Held, T>];
 
 export class Client implements AsyncDisposable {
   readonly #around: Surroundings;
@@ -47,11 +57,11 @@ export class Client implements AsyncDisposable {
    * @throws what `work` throws; HeldError when somebody else holds it; LockLostError when the work ended normally but the
    * lock had been lost; other LeaseholdErrors of docs/ERRORS.md
    */
-  async withLock<T>(
-    name: string,
-    options: LockOptions,
-    work: (holding: Holding) => Promise<T> | T,
-  ): Promise<T> {
+  withLock<T>(name: string, work: Work<Holding, T>): Promise<T>;
+  /** The same, with options. */
+  withLock<T>(name: string, options: LockOptions, work: Work<Holding, T>): Promise<T>;
+  async withLock<T>(name: string, ...given: OptionsAndWork<Holding, T>): Promise<T> {
+    const { options, work } = optionsAndWork(given);
     const lock = await this.acquire(name, options);
     return await holdOne(this.#around.runtime, lock, work);
   }
@@ -61,11 +71,13 @@ export class Client implements AsyncDisposable {
    * each other; all or none; `waitMs` is for all of them together; they are given back in reverse order.
    * @throws as `withLock`, and INVALID for a name that stands there twice
    */
-  async withLocks<T>(
-    names: readonly string[],
-    options: LockOptions,
-    work: (holding: HoldingAll) => Promise<T> | T,
-  ): Promise<T> {
+  withLocks<T>(names: readonly string[], work: Work<HoldingAll, T>): Promise<T>;
+  /** The same, with options. */
+  withLocks<T>(names: readonly string[], options: LockOptions, work: Work<HoldingAll, T>): Promise<T>;
+  async withLocks<T>(names: readonly string[], ...given: OptionsAndWork<HoldingAll, T>): Promise<T> {
+    const { options, work } = optionsAndWork(given);
+    if (!Array.isArray(names)) throw invalid('names', 'is not an array; for one lock there is withLock');
+    for (const name of names) aliasOf(name);
     const acquire = (name: string, given: LockOptions): Promise<Lock> => this.acquire(name, given);
     return await holdAll(this.#around.runtime, acquire, { names, options }, work);
   }
@@ -76,11 +88,13 @@ export class Client implements AsyncDisposable {
    * other LeaseholdErrors
    */
   async acquire(name: string, options: LockOptions = {}): Promise<Lock> {
+    checkLockOptions(options);
     return await whileAlive(this.#around.runtime, () => this.#acquirer.acquire(name, options));
   }
 
   /** Takes a lock if it is free, after several tries if asked to; null when somebody else holds it. @throws LeaseholdError */
   async tryLock(name: string, options: TryOptions = {}): Promise<Lock | null> {
+    checkTryOptions(options);
     return await whileAlive(this.#around.runtime, () => this.#acquirer.tryLock(name, options));
   }
 
@@ -92,6 +106,8 @@ export class Client implements AsyncDisposable {
 
   /** All locks in use whose full name starts with `prefix`: at least `<alias>/`, or '' for all. @throws LeaseholdError */
   async *list(prefix: string): AsyncGenerator<LockDescription, void> {
+    if (typeof prefix !== 'string') throw invalid('prefix', "is not a string, as 'jobs/', or '' for all");
+    this.#throwIfClosed();
     try {
       yield* listLocks(this.#around.transport, prefix);
     } catch (error) {
@@ -124,13 +140,18 @@ export class Client implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    this.#closing.abort(new LeaseholdError('CANCELLED', 'this client was closed'));
+    this.#closing.abort(new ClientClosedError());
     await this.#pool.closeAll();
     await this.#around.tasks.settled();
     this.#around.transport.close();
   }
 
+  #throwIfClosed(): void {
+    if (this.#closing.signal.aborted) throw new ClientClosedError();
+  }
+
   async #told<T>(call: () => Promise<T>): Promise<T> {
+    this.#throwIfClosed();
     try {
       return await call();
     } catch (error) {
@@ -139,10 +160,19 @@ export class Client implements AsyncDisposable {
   }
 }
 
+/** @throws LeaseholdError INVALID */
+function optionsAndWork<Held, T>(given: OptionsAndWork<Held, T>) {
+  const [options = {}, work] = given.length === 2 ? given : [{}, given[0]];
+  checkLockOptions(options);
+  checkWork(work);
+  return { options, work };
+}
+
 /**
  * A client of the sidecar or of `leasehold dev`. Nothing is opened before the first lock.
- * @throws LeaseholdError INVALID for a URL that is none
+ * @throws LeaseholdError INVALID for a URL that is none, and for options that are not there
  */
 export function createClient(options: ClientOptions = {}): Client {
+  checkClientOptions(options);
   return new Client(options, systemRuntime, new HttpTransport(urlFrom(options), systemRuntime));
 }

@@ -64,8 +64,16 @@ export function asUnavailable(error: unknown): unknown {
   return new LeaseholdError('UNAVAILABLE', error.message, {}, { cause: error });
 }
 
+/** What is asked of a client that was closed, or was closed meanwhile. */
+export class ClientClosedError extends LeaseholdError {
+  constructor() {
+    super('CANCELLED', 'the client is closed');
+  }
+}
+
 export function cancelled(reason: unknown): LeaseholdError {
-  return new LeaseholdError('CANCELLED', 'the caller gave up; nothing is held', {}, { cause: reason });
+  const why = reason instanceof ClientClosedError ? reason.message : 'the caller gave up';
+  return new LeaseholdError('CANCELLED', `${why}; nothing is held`, {}, { cause: reason });
 }
 
 export function invalid(field: string, reason: string): LeaseholdError {

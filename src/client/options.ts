@@ -52,8 +52,76 @@ export function urlFrom({ url = urlOfEnvironment() ?? API_URL_DEFAULT }: ClientO
   return parsed;
 }
 
+/** Every option there is, by the compiler's word. */
+const CLIENT_OPTIONS: Record<keyof ClientOptions, true> = {
+  url: true,
+  client: true,
+  ttlMs: true,
+  keepalive: true,
+};
+const TRY_OPTIONS: Record<keyof TryOptions, true> = {
+  mode: true,
+  permits: true,
+  reentrant: true,
+  owner: true,
+  purpose: true,
+  signal: true,
+  maxHoldMs: true,
+  retry: true,
+};
+const { retry: _tryLockOnly, ...TRY_AND_LOCK_OPTIONS } = TRY_OPTIONS;
+const LOCK_OPTIONS: Record<keyof LockOptions, true> = { waitMs: true, ...TRY_AND_LOCK_OPTIONS };
+const RETRY_OPTIONS: Record<'tries' | keyof Backoff, true> = { tries: true, baseMs: true, capMs: true };
+const KEEPALIVES: readonly unknown[] = ['both', 'app', undefined];
+
+/** A misspelt option would be a default that nobody chose. @throws LeaseholdError INVALID naming it, and what there is */
+function checkNames(field: string, given: unknown, known: Readonly<Record<string, true>>): void {
+  const names = Object.keys(known).join(', ');
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw invalid(field, `${shown(given)} is not an object with options (there are ${names})`);
+  }
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(known, name));
+  if (unknown !== undefined) throw invalid(unknown, `is not an option here; there are ${names}`);
+}
+
+/** @throws LeaseholdError INVALID */
+export function checkClientOptions(options: ClientOptions): void {
+  checkNames('options', options, CLIENT_OPTIONS);
+  const { keepalive } = options;
+  if (!KEEPALIVES.includes(keepalive)) throw invalid('keepalive', `${shown(keepalive)} is not both or app`);
+}
+
+/** @throws LeaseholdError INVALID */
+export function checkLockOptions(options: LockOptions): void {
+  checkNames('options', options, LOCK_OPTIONS);
+  checkSignal(options.signal);
+}
+
+/** @throws LeaseholdError INVALID */
+export function checkTryOptions(options: TryOptions): void {
+  checkNames('options', options, TRY_OPTIONS);
+  checkSignal(options.signal);
+  if (options.retry !== undefined) checkNames('retry', options.retry, RETRY_OPTIONS);
+}
+
+function checkSignal(signal: unknown): void {
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw invalid('signal', `${shown(signal)} is not an AbortSignal`);
+  }
+}
+
+/** @throws LeaseholdError INVALID */
+export function checkWork(work: unknown): void {
+  if (typeof work !== 'function') throw invalid('work', `${shown(work)} is not a function`);
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+}
+
 /** The alias of a full name. @throws LeaseholdError INVALID */
 export function aliasOf(name: string): string {
+  if (typeof name !== 'string') throw invalid('name', `${shown(name)} is not a string, as 'jobs/nightly'`);
   const parts = splitAlias(name);
   if (parts === null) throw invalid('name', `${JSON.stringify(name)} is not of the form <alias>/<name>`);
   // A lone surrogate has no UTF-8 and cannot be sent.

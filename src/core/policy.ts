@@ -2,7 +2,7 @@
  * Who may have what, and when: the questions that a new request and the head of a queue are asked alike. Both ask here, so
  * that they cannot drift apart. Nothing here changes anything.
  */
-import type { NamespaceConfig } from '../api/config.ts';
+import type { Mode, NamespaceConfig } from '../api/config.ts';
 import type { Acquire, HolderView, Identity, RefusalCode } from '../api/entry.ts';
 import type { Hold, Lock, Session, State } from './state.ts';
 
@@ -61,15 +61,27 @@ export function policyRefusal(
     return { code: 'FORBIDDEN', message: `${session.identity.account} is not a consumer of this namespace` };
   }
   const { mode } = request;
-  if (!config.modes.includes(mode)) return wrongMode(`this namespace does not allow ${mode} locks`);
+  if (!config.modes.includes(mode)) return wrongMode(notAllowed(mode));
   const permits = permitsOf(config, request.name);
   if (permits === null) {
-    return mode === 'semaphore' ? wrongMode('no semaphore is declared for this name') : null;
+    return mode === 'semaphore' ? wrongMode(UNDECLARED) : null;
   }
-  if (mode !== 'semaphore') return wrongMode('this name is declared as a semaphore');
-  return request.permits <= permits
-    ? null
-    : { code: 'INVALID', field: 'permits', message: `the semaphore has ${permits} permits`, limit: permits };
+  if (mode !== 'semaphore') return wrongMode(DECLARED);
+  return request.permits <= permits ? null : tooManyPermits(permits);
+}
+
+const UNDECLARED =
+  'no semaphore is declared for this name: add a pattern to spec.semaphores of the LockNamespace, or ask for another mode';
+const DECLARED = 'this name is declared as a semaphore: ask with mode semaphore (CLI: --permits 1)';
+
+function notAllowed(mode: Mode): string {
+  const kind = `${mode.charAt(0).toUpperCase()}${mode.slice(1)}`;
+  return `this namespace does not allow ${mode} locks: add ${kind} to spec.modes of the LockNamespace`;
+}
+
+function tooManyPermits(permits: number): Refusal {
+  const message = `the semaphore has ${permits} ${permits === 1 ? 'permit' : 'permits'}: ask for no more at a time`;
+  return { code: 'INVALID', field: 'permits', message, limit: permits };
 }
 
 function wrongMode(message: string): Refusal {

@@ -4,6 +4,7 @@
  */
 import { LeaseholdError } from '../api/errors.ts';
 import { marginMs } from '../api/lease.ts';
+import { assert } from '../core/assert.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
 import type { NamespaceSession } from './namespace-session.ts';
 import type { EventSubscription, Liveness, StreamLine } from './service.ts';
@@ -11,7 +12,7 @@ import type { EventSubscription, Liveness, StreamLine } from './service.ts';
 export interface EnvelopeOptions {
   readonly id: string;
   readonly client: string;
-  /** What the application must keep; a namespace's own TTL may be longer unless it was chosen. */
+  /** How long it outlives its application's last sign of life at the least; a namespace's own TTL may be longer. */
   readonly ttlMs: number;
   readonly isTtlChosen: boolean;
   readonly keepalive: Liveness;
@@ -64,15 +65,26 @@ export class Envelope {
   /** The earliest deadline of its namespaces (rule A6); without any, what one opened now would have. */
   get deadlineMs(): number {
     const { ttlMs } = this.options;
-    const openedNowMs = this.#runtime.clock.monotonicMs() + ttlMs - marginMs(ttlMs);
-    let earliest = Math.min(openedNowMs, this.silentUntilMs);
-    for (const { deadlineMs } of this.namespaces.values()) earliest = Math.min(earliest, deadlineMs);
-    return earliest;
+    const nowMs = this.#runtime.clock.monotonicMs();
+    if (this.namespaces.size === 0)
+      return Math.min(nowMs + ttlMs - marginMs(ttlMs), this.#silentSinceMs(nowMs) + ttlMs);
+    const deadlines = [...this.namespaces.values()].map((namespace) =>
+      Math.min(namespace.deadlineMs, this.silentUntilMs(namespace)),
+    );
+    return Math.min(...deadlines);
   }
 
-  /** When the session ends for want of a sign of life, if none comes: no deadline told may be later (rule A3). */
-  get silentUntilMs(): number {
-    return this.#silentSinceMs(this.#runtime.clock.monotonicMs()) + this.options.ttlMs;
+  /** When this part of the session ends for want of a sign of life, if none comes: no deadline told may be later (rule A3). */
+  silentUntilMs(namespace: NamespaceSession): number {
+    return this.#silentSinceMs(this.#runtime.clock.monotonicMs()) + this.#silenceMsMax(namespace);
+  }
+
+  add(alias: string, namespace: NamespaceSession): void {
+    assert(!this.namespaces.has(alias), 'a session has one part in a namespace');
+    assert(!this.isOver, 'nothing is added to a session that is over');
+    this.namespaces.set(alias, namespace);
+    // It may have to end before the others.
+    this.#watch();
   }
 
   /** The application called; throws when it is too late. */
@@ -132,16 +144,29 @@ export class Envelope {
     this.#stream = null;
   }
 
-  /** Looks again when the application's silence could have lasted one TTL. */
+  /** Looks again when the application's silence could have lasted one TTL, which is each namespace's own (rule A6). */
   #watch(): void {
-    const { ttlMs } = this.options;
+    this.#timer?.cancel();
     const now = this.#runtime.clock.monotonicMs();
     const silentMs = now - this.#silentSinceMs(now);
-    if (silentMs >= ttlMs) {
-      this.#onSilent(`the application gave no sign of life for ${ttlMs} ms`);
-      return;
+    const reasonAfter = (limitMs: number) => `the application gave no sign of life for ${limitMs} ms`;
+    const { ttlMs } = this.options;
+    if (this.namespaces.size === 0 && silentMs >= ttlMs) this.#onSilent(reasonAfter(ttlMs));
+    // With its last part the session is over as a whole.
+    for (const namespace of [...this.namespaces.values()]) {
+      const limitMs = this.#silenceMsMax(namespace);
+      if (silentMs >= limitMs) namespace.end(reasonAfter(limitMs));
     }
-    this.#timer = this.#runtime.timers.after(ttlMs - silentMs, () => this.#watch());
+    if (this.isOver) return;
+    const limits = [...this.namespaces.values()].map((namespace) => this.#silenceMsMax(namespace));
+    const nextMs = limits.length === 0 ? ttlMs : Math.min(...limits);
+    assert(nextMs > silentMs, 'what has been silent for too long is over');
+    this.#timer = this.#runtime.timers.after(nextMs - silentMs, () => this.#watch());
+  }
+
+  /** Not less than the application was told when it opened the session: whoever keeps to that loses nothing. */
+  #silenceMsMax({ ttlMs }: NamespaceSession): number {
+    return Math.max(ttlMs, this.options.ttlMs);
   }
 
   #silentSinceMs(nowMs: number): number {

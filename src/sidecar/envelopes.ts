@@ -123,7 +123,7 @@ export class Envelopes {
     }
   }
 
-  /** Without a choice the application keeps the pace of the most demanding namespace it could touch. */
+  /** Without a choice it keeps at least the pace of the most demanding namespace it could touch. */
   #shortestTtlMs(): number {
     const all = [...this.#targets.values()].map(({ defaults }) => defaults().ttlMs);
     return all.length === 0 ? TTL_MS_DEFAULT : Math.min(...all);
@@ -182,7 +182,7 @@ export class Envelopes {
       listenTo(context, () => session),
       options,
     );
-    envelope.namespaces.set(alias, session);
+    envelope.add(alias, session);
     return session;
   }
 

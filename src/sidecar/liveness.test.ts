@@ -90,6 +90,17 @@ describe('rule A3: liveness by the stream', () => {
     expect(await pod.jobs.tokenOf('a')).toBeNull();
   });
 
+  test('a deadline told while it is missing lies no later than the end that this will bring', async () => {
+    const pod = await Pod.start();
+    const sessionId = await pod.open({ keepalive: 'stream' });
+    await pod.runtime.pass(TTL_MS - 5_000);
+    const { deadlineInMs, token } = await pod.acquire('a', { sessionId });
+    expect(deadlineInMs).toBeGreaterThan(4_000);
+    expect(deadlineInMs).toBeLessThanOrEqual(5_000);
+    await pod.runtime.pass(deadlineInMs + 10);
+    expect(pod.held('a', token).held).toBe(false);
+  });
+
   test('open, it carries the session for hours without any call', async () => {
     const pod = await Pod.start();
     const sessionId = await pod.open({ keepalive: 'stream' });

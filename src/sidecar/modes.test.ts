@@ -171,11 +171,11 @@ describe('the true cause of a revoke, when its notice was lost', () => {
 
 describe('what the namespace does not allow is INVALID, names the field, and leaves the session as it was', () => {
   test.each([
-    ['a mode that is not allowed', { mode: 'shared' } as const, 'a', 'mode'],
-    ['a semaphore that nobody declared', { mode: 'semaphore' } as const, 'a', 'mode'],
-    ['another mode under a semaphore', {}, 'pool-x', 'mode'],
-    ['more permits than there are', { mode: 'semaphore', permits: 4 } as const, 'pool-x', 'permits'],
-  ])('%s', async (_what, differs, name, field) => {
+    ['a mode that is not allowed', { mode: 'shared' } as const, 'a', 'mode', 'add Shared to spec.modes'],
+    ['a semaphore that nobody declared', { mode: 'semaphore' } as const, 'a', 'mode', 'to spec.semaphores'],
+    ['another mode under a semaphore', {}, 'pool-x', 'mode', 'ask with mode semaphore (CLI: --permits 1)'],
+    ['more permits', { mode: 'semaphore', permits: 4 } as const, 'pool-x', 'permits', 'has 3 permits'],
+  ])('%s', async (_what, differs, name, field, wayOut) => {
     const config = {
       modes: ['exclusive', 'semaphore'] as const,
       semaphores: [{ pattern: 'pool-*', permits: 3 }],
@@ -185,6 +185,7 @@ describe('what the namespace does not allow is INVALID, names the field, and lea
     const error = await pod.refusal(pod.acquire(name, { sessionId, ...differs }));
     expect(error).toMatchObject({ code: 'INVALID', details: { field } });
     expect(error.details).toHaveProperty('limit');
+    expect(error.message).toContain(wayOut);
     expect((await pod.acquire('free', { sessionId })).token).toBeGreaterThan(0);
     expect(pod.jobs.replica.status()).toMatchObject({ held: 1, waiting: 0 });
   });

@@ -72,7 +72,7 @@ function told(
   session: () => NamespaceSession,
 ) {
   const inMs = (deadlineMs: number): number => {
-    const leftMs = Math.min(deadlineMs, envelope.silentUntilMs) - runtime.clock.monotonicMs();
+    const leftMs = Math.min(deadlineMs, envelope.silentUntilMs(session())) - runtime.clock.monotonicMs();
     return Math.max(0, Math.floor(leftMs));
   };
   const of = ({ body: { name }, token }: Grant) => ({ name: `${alias}/${name}`, token });

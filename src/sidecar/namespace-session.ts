@@ -1,6 +1,6 @@
 /**
- * What one application session has in one namespace: its group session, its acquires under way, its grants. Opened when the
- * application first touches the namespace (rule A6); lost as a whole when its deadline passes or the group ends it.
+ * What one application session has in one namespace: its group session, acquires under way, grants. Opened when the application
+ * first touches the namespace (rule A6); lost as a whole when its deadline passes, its application is silent or the group ends it.
  */
 import type { GrantView, RefusalCode, RevokeCause, SessionId, Token, WaitView } from '../api/entry.ts';
 import { LeaseholdError } from '../api/errors.ts';
@@ -265,8 +265,11 @@ export class NamespaceSession implements SessionOwner {
    * without any, those that wait keep their places through the outage (rule S11).
    */
   deadlinePassed(): void {
-    if (this.#grants.size === 0) return;
-    const reason = 'the deadline passed without an acknowledged keepalive';
+    if (this.#grants.size > 0) this.end('the deadline passed without an acknowledged keepalive');
+  }
+
+  /** Uncleanly, and without waiting for the group. */
+  end(reason: string): void {
     void this.close(false, reason);
     this.#listener.over(reason);
   }

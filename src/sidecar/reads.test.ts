@@ -49,13 +49,23 @@ describe('lists of locks', () => {
     ['jobs', ['jobs/a', 'jobs/b/1', 'jobs/b/2', 'jobs/ü', 'jobs-b/a']],
     ['payouts/a', ['payouts/a']],
     ['payouts/x', []],
-    ['other/', []],
   ])('with prefix %s', async (prefix, expected) => {
     const pod = await full();
     expect((await names(pod, { prefix, limit: 100 })).names).toEqual(expected);
     expect((await names(pod, { prefix, limit: 100, after: 'jobs/b/1' })).names).toEqual(
       expected.filter((name) => !['jobs/a', 'jobs/b/1'].includes(name)),
     );
+  });
+
+  test.each([
+    ['nope/', 'nope'],
+    ['job/a', 'job'],
+    ['nope', 'nope'],
+  ])('of an alias that is not served, %s, are refused and name those that are', async (prefix, alias) => {
+    const pod = await full();
+    const error = await pod.refusal(pod.sidecar.listLocks({ prefix, limit: 100 }));
+    expect(error).toMatchObject({ code: 'NAMESPACE_NOT_FOUND', details: { field: 'prefix' } });
+    expect(error.message).toBe(`no namespace is served as "${alias}"; served here: ${ALIASES.join(', ')}`);
   });
 
   test('a namespace that does not answer is UNAVAILABLE; one that is not asked does not matter', async () => {

@@ -40,11 +40,24 @@ async function read(
   throw errorOf(answer);
 }
 
-/** Locks of all namespaces in order of alias, then name; `next` names the last one when there may be more. */
+export function notServed(what: string, targets: Iterable<{ readonly alias: string }>): LeaseholdError {
+  const served = Array.from(targets, ({ alias }) => alias).join(', ') || 'nothing';
+  const message = `no namespace is served as ${JSON.stringify(what)}; served here: ${served}`;
+  return new LeaseholdError('NAMESPACE_NOT_FOUND', message);
+}
+
+/**
+ * Locks of all namespaces in order of alias, then name; `next` names the last one when there may be more.
+ * @throws NAMESPACE_NOT_FOUND when the prefix can be that of no lock, whatever is held
+ */
 export async function listLocks(
   targets: readonly ReadTarget[],
   { prefix, limit, after = '' }: ListOptions,
 ): Promise<{ readonly locks: readonly LockView[]; readonly next?: string }> {
+  if (prefix !== '' && !targets.some(({ alias }) => withinNamespace(alias, prefix, '') !== null)) {
+    const [alias = prefix] = prefix.split('/', 1);
+    throw notServed(alias, targets).with({ field: 'prefix' });
+  }
   const locks: LockView[] = [];
   const ordered = [...targets].sort((a, b) => (a.alias < b.alias ? -1 : 1));
   for (const target of ordered) {

@@ -13,7 +13,7 @@ import { Envelopes } from './envelopes.ts';
 import type { Grant } from './grants.ts';
 import { GroupClient } from './group-client.ts';
 import type { NamespaceSession } from './namespace-session.ts';
-import { listLocks, notHeldError, readLock, unavailable } from './reads.ts';
+import { listLocks, notHeldError, notServed, readLock, unavailable } from './reads.ts';
 import type {
   AcquireOptions,
   Deadline,
@@ -222,11 +222,13 @@ export class Sidecar implements SidecarService {
 
   held(fullName: string, token: number): Held {
     const { target, rest } = this.#resolve(fullName);
-    for (const { namespaces, silentUntilMs } of this.#envelopes.all()) {
-      const held = namespaces.get(target.alias)?.held(rest, token) ?? null;
+    for (const envelope of this.#envelopes.all()) {
+      const session = envelope.namespaces.get(target.alias);
+      const held = session?.held(rest, token) ?? null;
+      if (session === undefined || held === null) continue;
       // This call is no sign of life, so it must not promise more than the last one that was.
-      const deadlineMs = Math.min(held?.deadlineMs ?? 0, silentUntilMs);
-      if (held === null || this.#runtime.clock.monotonicMs() >= deadlineMs) continue;
+      const deadlineMs = Math.min(held.deadlineMs, envelope.silentUntilMs(session));
+      if (this.#runtime.clock.monotonicMs() >= deadlineMs) continue;
       const { revoke } = held.grant;
       return { held: true, ...this.#deadline(deadlineMs), ...(revoke && { revoking: revoke.cause }) };
     }
@@ -242,11 +244,7 @@ export class Sidecar implements SidecarService {
       throw new LeaseholdError('INVALID', message, { field: 'name' });
     }
     const target = this.#targets.get(parts.alias);
-    if (target === undefined) {
-      const served = this.aliases().join(', ');
-      const message = `no namespace is served as ${JSON.stringify(parts.alias)}; served here: ${served}`;
-      throw new LeaseholdError('NAMESPACE_NOT_FOUND', message, { field: 'name' });
-    }
+    if (target === undefined) throw notServed(parts.alias, this.#targets.values()).with({ field: 'name' });
     const problem = nameProblem(parts.rest);
     if (problem !== null)
       throw new LeaseholdError('INVALID', problem, { field: 'name', limit: NAME_BYTES_MAX });
@@ -300,7 +298,7 @@ export class Sidecar implements SidecarService {
       sessionId: envelope.options.id,
       token: grant.token,
       leaseTtlMs: session.ttlMs,
-      ...this.#deadline(Math.min(session.deadlineOf(grant), envelope.silentUntilMs)),
+      ...this.#deadline(Math.min(session.deadlineOf(grant), envelope.silentUntilMs(session))),
     };
   }
 

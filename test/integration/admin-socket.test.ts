@@ -1,5 +1,5 @@
 /** The admin socket through the lives of `leasehold dev`: killed, started twice, in a folder too deep. */
-import { lstatSync, readdirSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { AdminClient } from '../../src/cli/admin-client.ts';
@@ -11,6 +11,7 @@ import { LockApi } from '../support/dev/lock-api.ts';
 import { Workspace } from '../support/dev/workspace.ts';
 
 const EXIT_UNAVAILABLE = 123;
+const EXIT_USAGE = 125;
 /** Several processes one after the other, on a machine that is busy with other tests. */
 const TEST_MS_MAX = 90_000;
 
@@ -94,6 +95,7 @@ test(
     processes.push(intruder);
     expect(await intruder.exited).toEqual({ code: EXIT_UNAVAILABLE, signal: null });
     expect(intruder.stderr).toContain(`in use by process ${first.pid}`);
+    expect(intruder.stderr).toContain('(--data)');
     expect(await servedBy(home)).toEqual(['jobs epoch 1']);
     // The first one's own files are still its own: what it writes now is there in its next life.
     const before = new LockApi(first.port, 'jobs');
@@ -116,3 +118,20 @@ test('a data folder whose path is too long for a socket is refused with the limi
   expect(await dev.exited).toEqual({ code: EXIT_UNAVAILABLE, signal: null });
   expect(dev.stderr).toMatch(/admin socket has \d+ bytes and a system call takes 10[37].*shorter path/);
 });
+
+test(
+  'a data folder that is a file is refused in one line',
+  async () => {
+    const { manifests, root } = workspace('jobs');
+    const file = join(root, 'file');
+    writeFileSync(file, 'kept');
+    for (const data of [file, join(file, 'below')]) {
+      const dev = DevProcess.spawn({ manifests: [manifests], data });
+      processes.push(dev);
+      expect(await dev.exited).toEqual({ code: EXIT_USAGE, signal: null });
+      expect(dev.stderr).toBe(`--data: ${data} cannot be the data folder: a file is in its place\n`);
+    }
+    expect(readFileSync(file, 'utf8')).toBe('kept');
+  },
+  TEST_MS_MAX,
+);

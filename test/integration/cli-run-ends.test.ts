@@ -29,7 +29,7 @@ const CALM = { ttl: '30s' };
 const shared = shareDev(
   { name: 'jobs', lease: { ttl: '5s' } },
   { name: 'calm', lease: CALM },
-  { name: 'narrow', lease: CALM, queue: { maxWaiters: 1 } },
+  { name: 'narrow', lease: CALM, queue: { maxWaiters: 1, maxWait: '1h' } },
 );
 const sceneOf = (context: TestContext, alias?: string): Scene => new Scene(shared, context, alias);
 
@@ -153,6 +153,7 @@ describe.concurrent('its own exit codes', () => {
     expect(impatient.stderr).toMatch(/^leasehold: HELD: .* by nightly \(pay\) for \d+ s under token \d+\n$/);
     expect(await patient.exited).toBe(120);
     expect(await skipped.exited).toBe(0);
+    expect(skipped.stderr).toBe('');
     expect(linesOf(scene.file)).toEqual([]);
   });
 
@@ -172,6 +173,16 @@ describe.concurrent('its own exit codes', () => {
     expect(codes).toEqual([121, 123, ...wrong.map(() => 125), 125]);
     expect((await leasehold(['run', 'no-slash', '--', 'true'])).code).toBe(125);
     expect(linesOf(scene.file)).toEqual([]);
+  });
+
+  test('125 says what to write instead', async (context) => {
+    const scene = sceneOf(context, 'narrow');
+    const tooLong = scene.run(WORK, { args: ['--wait', '2h'] });
+    expect(await tooLong.exited).toBe(125);
+    expect(tooLong.stderr).toMatch(/^leasehold: INVALID: .* \(wait_ms, from --wait; limit: 1h\)\n$/);
+    const { code, stderr } = await leasehold(['run', 'jobs/x']);
+    expect(code).toBe(125);
+    expect(stderr).toBe('error: no command to run; it comes behind --: leasehold run jobs/x -- CMD\n');
   });
 });
 

@@ -8,6 +8,7 @@ import { AdminClient } from '../../src/cli/admin-client.ts';
 import { ADMIN_SOCKET } from '../../src/server/grpc/socket.ts';
 import { type CliResult, leasehold } from '../support/cli.ts';
 import { eventually, type LockApi } from '../support/dev/lock-api.ts';
+import { OwnDev } from '../support/dev/own-dev.ts';
 import { shareDev } from '../support/dev/shared-dev.ts';
 
 vi.setConfig({ testTimeout: 90_000 });
@@ -221,12 +222,56 @@ describe('an administrator', () => {
     expect(Object.keys(first)).toEqual(['namespace', 'index', 'epoch', 'at', 'wallMs', 'event']);
   });
 
-  test('several namespaces: one must be named', async () => {
-    const tailed = await admin('tail');
-    expect(tailed).toMatchObject({
+  test('tail without a prefix: all namespaces, each line with its own', async () => {
+    const words = ['src/cli/main.ts', 'tail', '-d', shared.workspace.data];
+    const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'ignore'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let printed = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      printed += text;
+    });
+    await eventually(() => printed.includes('EVENT'), 40_000);
+    expect(printed).toMatch(/^NAMESPACE +INDEX +EPOCH /);
+    const apis = [shared.api(), shared.api('other')];
+    await eventually(async () => {
+      for (const api of apis) await api.release(await api.lock('in-both', { client: 'x', ttl_s: 30 }));
+      return ['jobs', 'other'].every((alias) =>
+        new RegExp(`^${alias} +\\d+ .* released name=in-both`, 'm').test(printed),
+      );
+    }, 40_000);
+    const fromOne = await admin('tail', '--from', '1');
+    expect(fromOne).toMatchObject({ code: 125, stdout: '' });
+    expect(fromOne.stderr).toBe(
+      '--from is an index of one log: name one of those served here: jobs, other\n',
+    );
+  });
+
+  test('tail without a prefix ends, and says why, when one of them is served no more', async (context) => {
+    const own = new OwnDev(context);
+    const workspace = own.workspace({ name: 'stays' }, { name: 'goes' });
+    await own.start(workspace);
+    let isRemoved = false;
+    const tailed = await leasehold(['tail', '-d', workspace.data], '', () => {
+      if (!isRemoved) workspace.removeManifest('goes');
+      isRemoved = true;
+    });
+    expect(tailed.stdout).toMatch(/^NAMESPACE /);
+    expect(tailed.stderr).toBe('goes is not served any more\n');
+    expect(tailed.code).toBe(123);
+  });
+
+  test('history check of what is no file says so', async () => {
+    const [missing, folder] = await Promise.all([
+      leasehold(['history', 'check', 'no-such-file']),
+      leasehold(['history', 'check', shared.workspace.data]),
+    ]);
+    expect(missing).toMatchObject({
       code: 125,
-      stdout: '',
-      stderr: 'name one of those served here: jobs, other\n',
+      stderr: 'no-such-file cannot be read: there is no such file\n',
+    });
+    expect(folder).toMatchObject({
+      code: 125,
+      stderr: `${shared.workspace.data} cannot be read: it is a folder\n`,
     });
   });
 });

@@ -29,7 +29,8 @@ test('each option, each call and each kind of loss has its place in a table', ()
   const losses = /export type LossCause = (.+);/.exec(read('src/client/errors.ts'))?.[1]?.match(/\w+/g) ?? [];
   expect(losses).toHaveLength(6);
   for (const loss of losses) expect(page).toContain(`\`${loss}\``);
-  const methods = [...read('src/client/client.ts').matchAll(/^ {2}(?:async )?\*?([a-z]\w+)(?:<T>)?\(/gm)].map(
+  const classBody = /^export class Client .*?^}/ms.exec(read('src/client/client.ts'))?.[0] ?? '';
+  const methods = [...classBody.matchAll(/^ {2}(?:async )?\*?([a-z]\w+)(?:<T>)?\(/gm)].map(
     ([, name = '']) => name,
   );
   for (const name of methods.filter((method) => method !== 'constructor'))

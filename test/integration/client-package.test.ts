@@ -3,10 +3,11 @@
  * Node.js that is supported, by plain scripts and by the TypeScript compiler. The examples are run there too, several processes
  * at once against a real `leasehold dev`.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -125,7 +126,7 @@ describe('in an empty project', () => {
        console.log(process.version, lock.held(), await client.tryLock('jobs/script'));
        await lock[Symbol.asyncDispose]();
        console.log(await client.withLock('jobs/script', {}, ({ token }) => token > lock.token));
-       console.log(await client.withLocks(['jobs/b', 'jobs/a'], {}, ({ tokens }) => [...tokens.keys()].join()));
+       console.log(await client.withLocks(['jobs/b', 'jobs/a'], ({ tokens }) => [...tokens.keys()].join()));
        const error = await client.acquire('nowhere/a').catch((error) => error);
        console.log(error instanceof LeaseholdError, error.code);
        // Neither closed nor released: nothing keeps this script from ending.
@@ -143,6 +144,64 @@ describe('in an empty project', () => {
     },
     TEST_MS_MAX,
   );
+
+  test.each(NODES)(
+    'the command line starts, and says what it cannot do, with %s',
+    async (node) => {
+      if (node === null) {
+        console.log(`not run: there is no Node.js ${NODE_MAJOR_MIN} on PATH`);
+        expect(NODES).toContain(process.execPath);
+        return;
+      }
+      // With the packages that a real installation brings along, which the library needs none of.
+      const home = mkdtempSync(join(tmpdir(), 'leasehold-package-cli-'));
+      onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+      cpSync(join(project, 'node_modules/leasehold'), join(home, 'leasehold'), { recursive: true });
+      symlinkSync(join(ROOT, 'node_modules'), join(home, 'node_modules'));
+      const cli = (...args: readonly string[]) => {
+        const { status, stdout, stderr } = spawnSync(node, ['leasehold/dist/cli/main.js', ...args], {
+          cwd: home,
+          env: { ...process.env, LEASEHOLD_URL: dev.process.url },
+          encoding: 'utf8',
+          timeout: TEST_MS_MAX,
+        });
+        return { status, stdout, stderr };
+      };
+      const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+      expect(cli('--version')).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' });
+      expect(cli('ls', '--help')).toMatchObject({ status: 0, stderr: '' });
+      expect(cli('ls', 'jobs')).toMatchObject({ status: 0, stderr: '' });
+      const ran = cli('run', 'jobs/cli', '--wait', '20s', '--', 'sh', '-c', 'echo "$LEASEHOLD_NAME"; exit 3');
+      expect(ran).toMatchObject({ status: 3, stdout: 'jobs/cli\n' });
+      expect(cli('inspect', '-d', dev.workspace.data)).toMatchObject({ status: 0, stderr: '' });
+      const read = cli('history', 'read', '-n', 'jobs', '-d', dev.workspace.data);
+      expect(read).toMatchObject({ status: 0, stderr: '' });
+      writeFileSync(join(home, 'history.ndjson'), read.stdout);
+      expect(cli('history', 'check', 'history.ndjson')).toMatchObject({ status: 0, stderr: '' });
+      expect(cli('history', 'check', 'nofile')).toMatchObject({ status: 125 });
+      const isOld = node !== process.execPath;
+      for (const args of [
+        ['dev', '-f', 'nowhere'],
+        ['log', 'dump', dev.workspace.data],
+        ['group', 'status'],
+      ]) {
+        const { status, stderr } = cli(...args);
+        const why =
+          /^this command needs Node\.js 22\.13 or newer \(26 is what we test with\); this is v20\.\d+\.\d+\n$/;
+        if (isOld)
+          expect({ status, isTold: why.test(stderr) }, stderr).toEqual({ status: 125, isTold: true });
+        else expect(stderr).not.toMatch(why);
+      }
+    },
+    TEST_MS_MAX,
+  );
+
+  test('it brings no script that would run, or be asked about, where it is installed', () => {
+    const installed = join(project, 'node_modules/leasehold/package.json');
+    const { scripts } = JSON.parse(readFileSync(installed, 'utf8')) as { scripts: Record<string, string> };
+    const run = ['preinstall', 'install', 'postinstall', 'preprepare', 'prepare', 'postprepare'];
+    expect(Object.keys(scripts).filter((name) => run.includes(name))).toEqual([]);
+  });
 
   test('it depends on nothing: no import leaves the package but for Node.js itself', () => {
     const installed = join(project, 'node_modules/leasehold/dist/client');
@@ -205,6 +264,7 @@ describe('in an empty project', () => {
         `import { createClient } from 'leasehold';
        const client = createClient({ ttl: 15 });
        await client.withLock('jobs/a', { wait: '5s' }, ({ tokens }) => tokens);
+       await client.withLocks('jobs/a', () => 1);
        const lock = await client.tryLock('jobs/a');
        await lock.release();`,
       );

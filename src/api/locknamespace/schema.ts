@@ -57,7 +57,9 @@ const safety = field.mapping(
     fencedResource: field
       .mapping(
         {
-          kind: field.oneOf(['PostgreSQL', 'HTTP', 'ObjectStore', 'Etcd', 'Other']),
+          kind: field
+            .oneOf(['PostgreSQL', 'HTTP', 'ObjectStore', 'Etcd', 'Other'])
+            .describe('What sort of resource it is.'),
           name: field.text(RESOURCE_BYTES_MAX).describe('The table, bucket, URL or key that is protected.'),
           check: field.text(bounds.CHECK_BYTES_MAX).describe('How the resource refuses an older token.'),
         },
@@ -113,24 +115,33 @@ const operationsPerSecond = field.wholeNumber(1, OPERATIONS_PER_SECOND_MAX);
 
 const limits = field.mapping(
   {
-    sessions: field.wholeNumber(1, SESSIONS_MAX).default(SESSIONS_DEFAULT),
-    heldLocks: field.wholeNumber(1, HELD_LOCKS_MAX).default(HELD_LOCKS_DEFAULT),
+    sessions: field.wholeNumber(1, SESSIONS_MAX).default(SESSIONS_DEFAULT).describe('Sessions open at once.'),
+    heldLocks: field
+      .wholeNumber(1, HELD_LOCKS_MAX)
+      .default(HELD_LOCKS_DEFAULT)
+      .describe('Grants at once; each reader and each holder of permits counts as one.'),
     waiters: field
       .wholeNumber(1, WAITERS_MAX)
       .default(WAITERS_DEFAULT)
       .describe('Waiters of all names together.'),
     operationsPerSecond: operationsPerSecond
       .default(OPERATIONS_PER_SECOND_DEFAULT)
-      .describe('Acquires and reads.'),
+      .describe('Acquires and reads of all clients together; keepalives and releases are free.'),
     perClient: field
       .mapping(
         {
-          locks: field.wholeNumber(1, CLIENT_LOCKS_MAX).default(CLIENT_LOCKS_DEFAULT),
-          operationsPerSecond: operationsPerSecond.default(CLIENT_OPERATIONS_PER_SECOND_DEFAULT),
+          locks: field
+            .wholeNumber(1, CLIENT_LOCKS_MAX)
+            .default(CLIENT_LOCKS_DEFAULT)
+            .describe('What one session holds and waits for together.'),
+          operationsPerSecond: operationsPerSecond
+            .default(CLIENT_OPERATIONS_PER_SECOND_DEFAULT)
+            .describe('Acquires and reads through one sidecar; `leasehold dev` is one for all its callers.'),
         },
         'the limits of one client',
       )
-      .prefault({}),
+      .prefault({})
+      .describe('Limits of each session and each sidecar.'),
   },
   'the limits',
 );
@@ -139,8 +150,8 @@ const semaphore = field.mapping(
   {
     pattern: field
       .matching(/^[^*]*\*?$/, NAME_BYTES_MAX, 'a name, or the start of names followed by one * at the end')
-      .describe('Names under the LockNamespace. The first pattern that matches a name wins.'),
-    permits: field.wholeNumber(1, PERMITS_MAX).describe('How many may hold a matching name together.'),
+      .describe('An exact name, or a prefix and *. The first pattern that matches a name wins.'),
+    permits: field.wholeNumber(1, PERMITS_MAX).describe('Permits of each matching name, for itself alone.'),
   },
   'a semaphore',
 );
@@ -148,8 +159,14 @@ const semaphore = field.mapping(
 const amounts = (noun: string) =>
   field.mapping(
     {
-      cpu: field.quantity(bounds.CPU_MIN, bounds.CPU_MAX).optional(),
-      memory: field.quantity(bounds.MEMORY_MIN, bounds.MEMORY_MAX).optional(),
+      cpu: field
+        .quantity(bounds.CPU_MIN, bounds.CPU_MAX)
+        .optional()
+        .describe('Cores, as Kubernetes writes them.'),
+      memory: field
+        .quantity(bounds.MEMORY_MIN, bounds.MEMORY_MAX)
+        .optional()
+        .describe('Bytes, as Kubernetes writes them.'),
     },
     noun,
   );
@@ -158,22 +175,36 @@ const group = field.mapping(
   {
     replicas: z
       .literal([1, 3, 5], { error: (issue) => `must be 1, 3 or 5; got ${field.show(issue.input)}` })
-      .default(3),
+      .default(3)
+      .describe(
+        'Lock servers, each with an etcd member of its own. Three survive the loss of one, five the loss of two.',
+      ),
     storage: field
       .mapping(
         {
-          size: field.quantity(bounds.STORAGE_SIZE_MIN, bounds.STORAGE_SIZE_MAX).default('4Gi'),
-          storageClassName: field.dnsSubdomain().optional(),
+          size: field
+            .quantity(bounds.STORAGE_SIZE_MIN, bounds.STORAGE_SIZE_MAX)
+            .default('4Gi')
+            .describe('Size of the volume.'),
+          storageClassName: field
+            .dnsSubdomain()
+            .optional()
+            .describe('A StorageClass of the cluster. Omitted: the default one of the cluster.'),
         },
         'the volume of a replica',
       )
-      .prefault({}),
+      .prefault({})
+      .describe('The volume of each replica.'),
     resources: field
       .mapping(
-        { requests: amounts('requests').optional(), limits: amounts('limits').optional() },
+        {
+          requests: amounts('requests').optional().describe('What is set aside for it.'),
+          limits: amounts('limits').optional().describe('What it may use at most.'),
+        },
         'the resources of a replica',
       )
-      .prefault({}),
+      .prefault({})
+      .describe('Processor and memory of each replica.'),
     topology: field.oneOf(['Zone', 'Node']).default('Zone').describe('What the replicas are spread over.'),
     deletionPolicy: field
       .oneOf(['Retain', 'Delete'])
@@ -185,14 +216,22 @@ const group = field.mapping(
 
 const selector = field.mapping(
   {
-    matchLabels: field.keyed(field.labelValue(), bounds.SELECTOR_TERMS_MAX, 'labels').optional(),
+    matchLabels: field
+      .keyed(field.labelValue(), bounds.SELECTOR_TERMS_MAX, 'labels')
+      .optional()
+      .describe('Labels with these values; all of them must match.'),
     matchExpressions: field
       .list(
         field.mapping(
           {
-            key: field.labelKey(),
-            operator: field.oneOf(['In', 'NotIn', 'Exists', 'DoesNotExist']),
-            values: field.set(field.labelValue(), 0, bounds.SELECTOR_VALUES_MAX, 'label values').optional(),
+            key: field.labelKey().describe('The label it looks at.'),
+            operator: field
+              .oneOf(['In', 'NotIn', 'Exists', 'DoesNotExist'])
+              .describe('How it looks at the label.'),
+            values: field
+              .set(field.labelValue(), 0, bounds.SELECTOR_VALUES_MAX, 'label values')
+              .optional()
+              .describe('For In and NotIn only.'),
           },
           'an expression',
         ),
@@ -200,7 +239,8 @@ const selector = field.mapping(
         bounds.SELECTOR_TERMS_MAX,
         'expressions',
       )
-      .optional(),
+      .optional()
+      .describe('Conditions on labels; all of them must match.'),
   },
   'a label selector',
 );
@@ -222,16 +262,21 @@ const consumer = field.mapping(
 
 /** The parts of the specification by name, so that a rule can read one of them while another is broken. */
 export const specFields = {
-  safety,
-  lease: lease.prefault({}),
+  safety: safety.describe('What depends on the locks.'),
+  lease: lease.prefault({}).describe('Times of sessions and grants.'),
   modes: field
     .set(field.oneOf(['Exclusive', 'Shared', 'Semaphore']), 1, 3, 'modes')
     .default(['Exclusive'])
     .describe('What may be acquired. Tokens of Shared and Semaphore grants fence nothing.'),
-  queue: queue.prefault({}),
-  limits: limits.prefault({}),
-  semaphores: field.list(semaphore, 0, bounds.SEMAPHORES_MAX, 'semaphores').default([]),
-  group: group.prefault({}),
+  queue: queue.prefault({}).describe('How many may wait, and how long.'),
+  limits: limits
+    .prefault({})
+    .describe('What the namespace may take at most; beyond it requests are refused.'),
+  semaphores: field
+    .list(semaphore, 0, bounds.SEMAPHORES_MAX, 'semaphores')
+    .default([])
+    .describe('Which names are semaphores, and how many permits each has. Only with mode Semaphore.'),
+  group: group.prefault({}).describe('The replicas that serve it.'),
   consumers: field
     .list(consumer, 1, bounds.CONSUMERS_MAX, 'consumers')
     .optional()
@@ -243,7 +288,8 @@ export const specFields = {
 const servedMetadata = {
   annotations: field
     .keyed(field.annotationValue(bounds.ANNOTATION_BYTES_MAX), bounds.ANNOTATIONS_MAX, 'annotations')
-    .default({}),
+    .default({})
+    .describe('Annotations of the object.'),
   uid: field.ignored(),
   resourceVersion: field.ignored(),
   generation: field.ignored(),
@@ -258,13 +304,18 @@ const servedMetadata = {
 
 const metadata = field.mapping(
   {
-    name: field.matching(
-      LOCK_NAMESPACE_NAME,
-      bounds.LOCK_NAMESPACE_NAME_CHARS_MAX,
-      'a name such as payouts (a letter, then a-z, 0-9 and - inside)',
-    ),
-    namespace: field.dnsLabel().default('default'),
-    labels: field.keyed(field.labelValue(), bounds.LABELS_MAX, 'labels').default({}),
+    name: field
+      .matching(
+        LOCK_NAMESPACE_NAME,
+        bounds.LOCK_NAMESPACE_NAME_CHARS_MAX,
+        'a name such as payouts (a letter, then a-z, 0-9 and - inside)',
+      )
+      .describe('Also the alias under which applications lock: `payouts/nightly`.'),
+    namespace: field.dnsLabel().default('default').describe('The Kubernetes namespace of its owner.'),
+    labels: field
+      .keyed(field.labelValue(), bounds.LABELS_MAX, 'labels')
+      .default({})
+      .describe('Labels of the object.'),
     ...servedMetadata,
   },
   'the metadata',
@@ -273,10 +324,10 @@ const metadata = field.mapping(
 /** Every field by itself. Use `validateLockNamespace`, which adds the rules that span fields. */
 export const lockNamespaceSchema = field.mapping(
   {
-    apiVersion: field.oneOf([API_VERSION]),
-    kind: field.oneOf([LOCK_NAMESPACE_KIND]),
-    metadata,
-    spec: field.mapping(specFields, 'the specification'),
+    apiVersion: field.oneOf([API_VERSION]).describe('The version of this format.'),
+    kind: field.oneOf([LOCK_NAMESPACE_KIND]).describe('The kind of object.'),
+    metadata: metadata.describe('What it is called.'),
+    spec: field.mapping(specFields, 'the specification').describe('How it behaves.'),
     status: field.ignored().describe('Written by the operator; ignored.'),
   },
   'a LockNamespace',

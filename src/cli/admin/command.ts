@@ -42,10 +42,14 @@ function unquarantineCommand(): Command {
 function tailCommand(): Command {
   return new Command('tail')
     .description('Follow what happens to locks, as it is committed.')
-    .argument('[prefix]', 'an alias (payouts), or how names start (payouts/merchant-)', '')
+    .argument(
+      '[prefix]',
+      'an alias (payouts), or how names start (payouts/merchant-); default: all that is served',
+      '',
+    )
     .option(
       '--from <index>',
-      'begin with this entry of the log; default: with what happens from now on',
+      'begin with this entry of the log of one namespace; default: with what happens from now on',
       parseIndex,
     )
     .addOption(dataOption())
@@ -95,8 +99,8 @@ namespace, or wrong usage.
 `;
 
 const TAIL_HELP = `
-One line for each event; sessions are shown too unless the prefix goes into the names of locks. Runs until it is
-interrupted. With -o json: one object a line, {namespace, index, epoch, at, wallMs, event}; "event" has its kind in
+One line for each event; sessions are shown too unless the prefix goes into the names of locks. Without a prefix: all
+namespaces that are served when it starts. Runs until it is interrupted, or one of them is served no more. With -o json: one object a line, {namespace, index, epoch, at, wallMs, event}; "event" has its kind in
 "type" and the lock, without alias, in "name". For programs that must miss nothing: "leasehold history read".
 
 Examples:

@@ -5,7 +5,7 @@ import type { LockView } from '../../api/wire.ts';
 import { CODE_TRAILER } from '../../server/grpc/status.ts';
 import { caller } from '../caller.ts';
 import { print } from '../output/outcome.ts';
-import { word } from '../output/table.ts';
+import { person, word } from '../output/table.ts';
 import { splitName } from './names.ts';
 import { withAdminClient } from './with-admin-client.ts';
 
@@ -50,7 +50,7 @@ function holdersText({ holders }: LockView): string {
   if (holders.length === 0) return 'nobody holds the lock';
   const shown = holders.map(({ owner, purpose, token, heldForMs }) => {
     const what = purpose === '' ? '' : ` (${word(purpose)})`;
-    return `${word(owner)}${what} holds it for ${Math.round(heldForMs / 1000)} s under token ${token}`;
+    return `${person(owner)}${what} holds it for ${Math.round(heldForMs / 1000)} s under token ${token}`;
   });
   return shown.join(', ');
 }

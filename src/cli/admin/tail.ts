@@ -1,4 +1,4 @@
-/** `leasehold tail`: events as they are committed. */
+/** `leasehold tail`: events as they are committed, of one namespace or of all that are served when it starts. */
 import type { HistoryEntry, LockEvent } from '../../api/entry.ts';
 import type { AdminClient } from '../admin-client.ts';
 import { UsageError } from '../errors.ts';
@@ -14,29 +14,59 @@ export interface TailFlags {
   readonly output: OutputFormat;
 }
 
+interface Followed {
+  readonly namespace: string;
+  /** Its first entry to be shown. */
+  readonly from: number;
+}
+
 export async function tail(prefix: string, { data, from, output }: TailFlags): Promise<boolean> {
   const { namespace: asked, namePrefix } = splitPrefix(prefix);
   await withAdminClient(data, async (client) => {
-    const { namespace, next } = await find(client, asked);
-    if (output === 'table') await print(headLine('EVENT'));
-    for await (const entry of client.readHistory({ namespace, from: from ?? next, follow: true })) {
-      for (const event of entry.events.filter((one) => isAbout(one, namePrefix))) {
-        await print(output === 'table' ? eventLine(entry, event) : jsonLine(namespace, entry, event));
+    const all = await find(client, asked, from);
+    const lineOf = output === 'json' ? jsonLine : all.length === 1 ? tableLine : labelledLine(all);
+    if (output === 'table') await print(all.length === 1 ? headLine('EVENT') : labelledHead(all));
+    const over = new AbortController();
+    const follow = async ({ namespace, from }: Followed): Promise<void> => {
+      for await (const entry of client.readHistory({ namespace, from, follow: true }, over.signal)) {
+        const events = entry.events.filter((event) => isAbout(event, namePrefix));
+        for (const event of events) await print(lineOf(namespace, entry, event));
       }
-    }
+    };
+    // Whoever follows several and misses one of them without a word would take silence for peace.
+    await Promise.all(all.map(follow)).finally(() => over.abort());
   });
   return true;
 }
 
-/** The namespace meant, and the entry that will be committed next. */
-async function find(client: AdminClient, asked: string) {
+/** The namespaces meant, each with the entry to begin with: `from`, or the one that will be committed next. */
+async function find(client: AdminClient, asked: string, from: number | undefined): Promise<Followed[]> {
   const served = await client.status(asked);
-  const [only, ...others] = served;
-  if (only === undefined) throw new UsageError('no namespace is served here');
-  if (others.length === 0) return { namespace: only.namespace, next: only.position.index + 1 };
-  throw new UsageError(
-    `name one of those served here: ${served.map(({ namespace }) => namespace).join(', ')}`,
-  );
+  if (served.length === 0) throw new UsageError('no namespace is served here');
+  if (from !== undefined && served.length > 1) {
+    const names = served.map(({ namespace }) => namespace).join(', ');
+    throw new UsageError(`--from is an index of one log: name one of those served here: ${names}`);
+  }
+  return served.map(({ namespace, position }) => ({ namespace, from: from ?? position.index + 1 }));
+}
+
+function labelWidth(all: readonly Followed[]): number {
+  return Math.max('NAMESPACE'.length, ...all.map(({ namespace }) => namespace.length));
+}
+
+function labelledHead(all: readonly Followed[]): string {
+  return `${'NAMESPACE'.padEnd(labelWidth(all))}  ${headLine('EVENT')}`;
+}
+
+/** Names in events have no alias, so it stands before them. */
+function labelledLine(all: readonly Followed[]) {
+  const width = labelWidth(all);
+  return (namespace: string, entry: HistoryEntry, event: LockEvent): string =>
+    `${namespace.padEnd(width)}  ${eventLine(entry, event)}`;
+}
+
+function tableLine(_namespace: string, entry: HistoryEntry, event: LockEvent): string {
+  return eventLine(entry, event);
 }
 
 function isAbout(event: LockEvent, namePrefix: string): boolean {

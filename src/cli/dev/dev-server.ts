@@ -16,6 +16,7 @@ import type { StopReason } from '../../server/leader.ts';
 import { createHttpApi, listenHttp } from '../../sidecar/http/index.ts';
 import { Sidecar } from '../../sidecar/sidecar.ts';
 import { FileStateStore } from '../../sidecar/state-file.ts';
+import { UsageError } from '../errors.ts';
 import { DevNamespace } from './namespace.ts';
 
 export interface DevOptions {
@@ -108,6 +109,18 @@ export async function startDev(options: DevOptions): Promise<DevServer> {
   };
 }
 
+/** @throws UsageError when it is not a folder and cannot become one */
+function makeFolder(dataFolder: string): void {
+  try {
+    mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : null;
+    const isFile = code === 'EEXIST' || code === 'ENOTDIR';
+    const why = isFile ? 'a file is in its place' : error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--data: ${dataFolder} cannot be the data folder: ${why}`, { cause: error });
+  }
+}
+
 function openStore(dataFolder: string, lock: DirectoryLock): FileStateStore {
   try {
     return new FileStateStore(join(dataFolder, 'sidecar.jsonl'));
@@ -130,7 +143,7 @@ class DevNamespaces {
 
   constructor(options: DevOptions) {
     this.#options = options;
-    mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 });
+    makeFolder(options.dataFolder);
     // Before anything in the folder is touched: each namespace's log has its own lock, but the folder holds more than logs.
     this.#lock = lockDirectory(options.dataFolder);
     this.#store = openStore(options.dataFolder, this.#lock);

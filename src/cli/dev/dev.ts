@@ -1,9 +1,11 @@
 /**
  * `leasehold dev`, from its flags to the end of its process: what is printed, signals.
  */
+import { LogInUseError } from '../../log/errors.ts';
 import { formatFindings } from '../../platform/manifests/format.ts';
 import { createSystemRuntime, type LogLevel } from '../../platform/system-runtime.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
+import { UsageError } from '../errors.ts';
 import { type DevServer, ManifestsInvalid, type ReloadReport, startDev } from './dev-server.ts';
 
 export interface DevFlags {
@@ -58,8 +60,9 @@ function fail(error: unknown): never {
     console.error(`\n${error.errors.length} problem(s); nothing is served until they are mended.`);
     process.exit(EXIT_USAGE);
   }
-  console.error(error instanceof Error ? error.message : String(error));
-  process.exit(EXIT_UNAVAILABLE);
+  const message = error instanceof Error ? error.message : String(error);
+  console.error(error instanceof LogInUseError ? `${message} (--data)` : message);
+  process.exit(error instanceof UsageError ? EXIT_USAGE : EXIT_UNAVAILABLE);
 }
 
 function printStart(server: DevServer, { data }: DevFlags): void {

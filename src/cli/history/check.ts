@@ -9,6 +9,12 @@ import type { OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
 import { describeEvent } from './lines.ts';
 
+const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'there is no such file'],
+  ['EISDIR', 'it is a folder'],
+  ['EACCES', 'this user may not'],
+]);
+
 export interface CheckFlags {
   readonly output: OutputFormat;
 }
@@ -34,9 +40,19 @@ async function* linesOf(file: string): AsyncGenerator<string> {
     yield* createInterface({ input: process.stdin });
     return;
   }
-  const handle = await open(file);
-  // Closes the file when it has been read or when the reader stops.
-  yield* handle.readLines();
+  try {
+    const handle = await open(file);
+    // Closes the file when it has been read or when the reader stops.
+    yield* handle.readLines();
+  } catch (error) {
+    throw unreadable(file, error);
+  }
+}
+
+function unreadable(file: string, error: unknown): unknown {
+  if (!(error instanceof Error && 'code' in error)) return error;
+  const why = FILE_PROBLEMS.get(String(error.code)) ?? error.message;
+  return new UsageError(`${file} cannot be read: ${why}`, { cause: error });
 }
 
 function verdictLines({ ok, violations, counts }: Verdict): string[] {

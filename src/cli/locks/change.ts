@@ -5,7 +5,7 @@ import { caller } from '../caller.ts';
 import type { Acquired, Renewed } from '../http/answers.ts';
 import { LockApi } from '../http/lock-api.ts';
 import { type ModeFlags, modeOf, type OutputFormat } from '../options.ts';
-import { heldText } from '../output/held.ts';
+import { refusalText } from '../output/held.ts';
 import { print } from '../output/outcome.ts';
 import { listing } from '../output/table.ts';
 
@@ -63,7 +63,7 @@ async function call<Answer extends object>(
   const answer = await work(new LockApi(url)).catch(async (error: unknown) => {
     if (!(error instanceof LeaseholdError)) throw error;
     if (output === 'json') await print(JSON.stringify(error.toBody()));
-    throw new LeaseholdError(error.code, heldText(error), error.details);
+    throw new LeaseholdError(error.code, refusalText(error), error.details);
   });
   const lines = output === 'json' ? [JSON.stringify(answer)] : listing([['name', name], ...rows(answer)]);
   for (const line of lines) await print(line);

@@ -3,7 +3,7 @@ import type { Holder, Lock } from '../http/answers.ts';
 import { LockApi } from '../http/lock-api.ts';
 import type { OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
-import { listing, table, word } from '../output/table.ts';
+import { listing, person, table, word } from '../output/table.ts';
 
 export interface LookFlags {
   readonly url: string;
@@ -36,7 +36,7 @@ function lsRow(lock: Lock): string[] {
   const holder =
     first === undefined
       ? ['-', '-', '-']
-      : [`${word(first.owner)}${more}`, String(first.token), seconds(first.held_for_ms)];
+      : [`${person(first.owner)}${more}`, String(first.token), seconds(first.held_for_ms)];
   const purpose = first === undefined || first.purpose === '' ? '' : word(first.purpose);
   return [word(lock.name), stateOf(lock), ...holder, String(lock.waiters), purpose];
 }
@@ -52,7 +52,7 @@ function describeLines(lock: Lock): string[] {
   if (lock.queue.length === 0) return listing(facts);
   const queue = lock.queue.map((waiter, i) => [
     String(i + 1),
-    word(waiter.owner),
+    person(waiter.owner),
     modeText(waiter),
     seconds(waiter.waited_ms),
   ]);
@@ -61,8 +61,8 @@ function describeLines(lock: Lock): string[] {
 
 function holderFacts(holder: Holder): (readonly [string, string])[] {
   return [
-    ['holder', word(holder.owner)],
-    ['client', word(holder.client)],
+    ['holder', person(holder.owner)],
+    ['client', person(holder.client)],
     ['purpose', holder.purpose === '' ? '-' : word(holder.purpose)],
     ['token', String(holder.token)],
     ['mode', modeText(holder)],

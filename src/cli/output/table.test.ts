@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fields, table, wallTime, word } from './table.ts';
+import { fields, person, table, wallTime, word } from './table.ts';
 
 test('plain words stay as they are, all others are quoted and cannot leave their place', () => {
   expect(word('merchant-48213')).toBe('merchant-48213');
@@ -13,6 +13,11 @@ test('plain words stay as they are, all others are quoted and cannot leave their
   expect(word('line\nbreak\u2028')).toBe('"line\\u{a}break\\u{2028}"');
   expect(word('\u202egnp.exe')).toBe('"\\u{202e}gnp.exe"');
   expect(word('half \ud800')).toBe('"half \\u{d800}"');
+});
+
+test('who gave no name is unnamed', () => {
+  expect(person('')).toBe('(unnamed)');
+  expect(person('night job')).toBe('"night job"');
 });
 
 test('fields that say nothing are left out', () => {

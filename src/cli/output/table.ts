@@ -12,6 +12,11 @@ export function word(text: string): string {
   return PLAIN.test(text) && visible === text ? text : `"${visible.replaceAll('"', '\\"')}"`;
 }
 
+/** Who holds or waits: applications need not say. */
+export function person(owner: string): string {
+  return owner === '' ? '(unnamed)' : word(owner);
+}
+
 /** `name=value` for each field that says something: empty, zero and false ones are left out. */
 export function fields(object: object, hidden: readonly string[]): string {
   const shown = Object.entries(object).filter(

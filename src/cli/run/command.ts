@@ -7,14 +7,18 @@ export function runCommand(): Command {
   const command = new Command('run')
     .description('Run a command while holding a lock; end it before the lock can be lost.')
     .argument('<name>', 'lock, as payouts/nightly', parseName)
-    .argument('<cmd...>', 'the command and its arguments, after --')
+    .argument('[cmd...]', 'the command and its arguments, after --')
+    .usage('[options] <name> -- <cmd...>')
     .option(
       '-w, --wait <duration>',
       'wait so long for the lock; default: as long as the LockNamespace allows',
       parseMs,
     )
     .option('--no-wait', 'do not wait at all')
-    .option('--skip-if-held', 'exit with 0 when somebody else holds it; does not wait unless --wait says so')
+    .option(
+      '--skip-if-held',
+      'exit with 0, silently, when somebody else holds it; waits only if --wait says so',
+    )
     .option('--ttl <duration>', 'how long the lock outlives this process; default: of the service', parseMs)
     .option('--owner <text>', 'who holds it, for others to see; default: user@host')
     .option('--purpose <text>', 'what for, for others to see; default: the name of the program')
@@ -22,6 +26,8 @@ export function runCommand(): Command {
     .addOption(urlOption())
     .addHelpText('after', HELP)
     .action(async (name: string, cmd: readonly string[], flags: RunFlags) => {
+      if (cmd.length === 0)
+        command.error(`error: no command to run; it comes behind --: leasehold run ${name} -- CMD`);
       const { run } = await import('./run.ts');
       await run(name, cmd, flags);
     });

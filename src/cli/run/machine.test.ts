@@ -255,9 +255,11 @@ describe('the wait', () => {
     const held = new Run({ isSkippedIfHeld: true, wait: { kind: 'none' } }).at('waiting');
     held.on({ type: 'acquireFailed', problem: refused('HELD') });
     expect(held.exitCode).toBe(0);
+    expect(types(held.actions)).not.toContain('say');
     const full = new Run({ isSkippedIfHeld: true }).at('waiting');
     full.on({ type: 'acquireFailed', problem: refused('QUEUE_FULL') });
     expect(full.exitCode).toBe(EXIT_QUEUE_FULL);
+    expect(types(full.actions)).toContain('say');
   });
 
   test('without a flag: asks for a day, and learns what the namespace allows', () => {

@@ -140,7 +140,12 @@ function onAcquireFailed(
     return giveUp(session, EXIT_UNAVAILABLE, problem.message);
   }
   const { code, field, limit } = problem;
-  if (code === 'INVALID' && field === 'wait_ms' && typeof limit === 'number' && isWaitUnstated(plan)) {
+  if (
+    code === 'INVALID' &&
+    field === 'wait_ms' &&
+    typeof limit === 'number' &&
+    plan.wait.kind === 'namespace'
+  ) {
     const waitUntilMs = nowMs + limit;
     return acquire(session, { ...search, waitUntilMs, attempt: search.attempt + 1 }, nowMs, 0);
   }
@@ -152,8 +157,9 @@ function onAcquireFailed(
       actions: [{ type: 'open', afterMs: 0 }],
     };
   }
-  const isHeld = EXIT_OF_CODE[code] === EXIT_HELD;
-  return giveUp(session, isHeld && plan.isSkippedIfHeld ? 0 : EXIT_OF_CODE[code], textOf(problem));
+  // What was asked for is no news: cron would send a mail of it.
+  if (EXIT_OF_CODE[code] === EXIT_HELD && plan.isSkippedIfHeld) return giveUp(session, 0, null);
+  return giveUp(session, EXIT_OF_CODE[code], textOf(problem));
 }
 
 function onRenewed(state: State, deadlineMs: number, nowMs: number): Step {
@@ -331,10 +337,6 @@ function firstWaitMs(wait: WaitPolicy): number {
     case 'namespace':
       return WAIT_MS_MAX;
   }
-}
-
-function isWaitUnstated({ wait }: Plan): boolean {
-  return wait.kind === 'namespace';
 }
 
 function isOver(code: ErrorCode): boolean {

@@ -9,7 +9,7 @@ import { EXIT_SIGNAL } from '../conventions.ts';
 import { UnavailableError } from '../errors.ts';
 import type { EventLine } from '../http/answers.ts';
 import type { AcquireBody, LockApi } from '../http/lock-api.ts';
-import { heldText } from '../output/held.ts';
+import { refusalText } from '../output/held.ts';
 import { GuardedChild } from './guarded-child.ts';
 import { dueMs, isHolding } from './lease.ts';
 import { LeaseTime } from './lease-time.ts';
@@ -55,15 +55,16 @@ export class Runner {
   /** Ends the event stream of the session before. */
   #closeStream = new AbortController();
   #keepaliveMs = CALL_MS_MIN;
-  /** How long the session may be silent; that of the grant may be longer where several namespaces are served. */
-  #sessionTtlMs = Number.POSITIVE_INFINITY;
   #killAtMs = 0;
 
   constructor(options: RunOptions) {
     this.#options = options;
-    const { promise, resolve } = Promise.withResolvers<number>();
-    this.#ended = promise;
-    this.#end = resolve;
+    // Not by Promise.withResolvers: this command runs on Node.js 20 too.
+    let end: (exitCode: number) => void = () => undefined;
+    this.#ended = new Promise((resolve) => {
+      end = resolve;
+    });
+    this.#end = (exitCode) => end(exitCode);
     this.#child = new GuardedChild({
       onStarted: () => this.tell({ type: 'started' }),
       onExited: (code) => this.tell({ type: 'exited', code }),
@@ -156,7 +157,6 @@ export class Runner {
     try {
       const opened = await api.open({ client, keepalive: 'app', ...ttl }, { signal });
       this.#keepaliveMs = opened.keepalive_every_s * 1000;
-      this.#sessionTtlMs = opened.ttl_s * 1000;
       this.#listen(opened.session_id);
       this.tell({ type: 'opened', session: opened.session_id });
     } catch (error) {
@@ -177,8 +177,7 @@ export class Runner {
     };
     try {
       const granted = await api.acquire(plan.name, body, { signal: this.#hangUp.signal });
-      const ttlMs = Math.min(granted.lease_ttl_ms, this.#sessionTtlMs);
-      this.tell({ type: 'acquired', token: granted.token, ttlMs });
+      this.tell({ type: 'acquired', token: granted.token, ttlMs: granted.lease_ttl_ms });
     } catch (error) {
       this.tell({ type: 'acquireFailed', problem: problemOf(error) });
     }
@@ -276,7 +275,7 @@ export class Runner {
 function problemOf(error: unknown): Problem {
   if (error instanceof LeaseholdError) {
     const { code, details } = error;
-    return { kind: 'refused', code, message: heldText(error), field: details.field, limit: details.limit };
+    return { kind: 'refused', code, message: refusalText(error), field: details.field, limit: details.limit };
   }
   if (error instanceof UnavailableError) return { kind: 'unreachable', message: error.message };
   throw error;

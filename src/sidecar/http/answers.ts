@@ -19,7 +19,11 @@ const deadlineFields = {
 
 export const openAnswer = z.strictObject({
   session_id: z.string(),
-  ttl_s: z.number(),
+  ttl_s: z.number().meta({
+    description:
+      'How long the session outlives its last keepalive at the least, in seconds: without a choice, the shortest ttl of the ' +
+      'LockNamespaces served here.',
+  }),
   keepalive_every_s: z.number().meta({ description: 'Call keepalive at least so often, in seconds.' }),
 });
 export const deadlineAnswer = z.strictObject(deadlineFields);
@@ -28,7 +32,7 @@ export const closedAnswer = z.strictObject({ closed: z.literal(true) });
 export const grant = z.strictObject({
   session_id: z.string(),
   token,
-  lease_ttl_ms: milliseconds('TTL of the session.'),
+  lease_ttl_ms: milliseconds('TTL of the session in this LockNamespace.'),
   ...deadlineFields,
 });
 export const acquiredAnswer = z.strictObject({ acquired: z.literal(true), ...grant.shape });

@@ -33,7 +33,8 @@ export const openBody = z.strictObject({
   client: text(clientBounds, 'What the application calls itself; shown to people.'),
   ttl_s: ttlSeconds.exactOptional().meta({
     description:
-      'How long the session outlives its last keepalive, in seconds; by default the ttl of the LockNamespace.',
+      'How long the session outlives its last keepalive, in seconds; by default what is held in a LockNamespace does so ' +
+      'for the ttl of that LockNamespace.',
   }),
   keepalive: z.enum(['stream', 'app', 'both']).meta({
     description:
@@ -57,7 +58,8 @@ export const acquireBody = z
       'Only without session_id: what the application calls itself; shown to people.',
     ).exactOptional(),
     ttl_s: ttlSeconds.exactOptional().meta({
-      description: 'Only without session_id: TTL of the session opened for this lock, in seconds.',
+      description:
+        'Only without session_id: TTL of the session opened for this lock, in seconds; by default the ttl of the LockNamespace.',
     }),
     owner: text(
       { min: 1, max: OWNER_BYTES_MAX },

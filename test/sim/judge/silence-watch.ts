@@ -29,9 +29,10 @@ export class SilenceWatch {
       const envelope = node.store.envelopes.get(id);
       if (envelope === undefined) continue;
       const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
-      const boundUs = (envelope.ttlMs * 1.01 + LATE_MS) * US_PER_MS;
-      if (this.#world.nowUs <= sinceUs + boundUs) continue;
-      const isLeft = groups.filter((group) => this.#isHeldUp(node, group, id, sinceUs)).length > 0;
+      const isTooLong = ({ alias }: LockGroup): boolean => this.#isTooLong(node, alias, id, sinceUs);
+      if (!groups.some(isTooLong)) continue;
+      const isLeft =
+        groups.filter((group) => !isTooLong(group) || this.#isHeldUp(node, group, id, sinceUs)).length > 0;
       if (!isLeft && !node.store.isOpen(id)) node.http.localhost.signs.delete(id);
     }
   }
@@ -45,10 +46,15 @@ export class SilenceWatch {
     if (signs.isUnseen && envelope.keepalive !== 'app' && node.wasRestored(alias, session))
       return 'its stream is missing since the restart';
     const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
-    const boundUs = (envelope.ttlMs * 1.01 + LATE_MS) * US_PER_MS;
-    return this.#world.nowUs > sinceUs + boundUs && this.#faultsSeen.isClear([node.part], sinceUs)
+    return this.#isTooLong(node, alias, id ?? '', sinceUs) && this.#faultsSeen.isClear([node.part], sinceUs)
       ? `its application (${envelope.keepalive}) has been silent since ${sinceUs / US_PER_MS}: ${JSON.stringify(signs)}`
       : null;
+  }
+
+  /** Each namespace of a session has a TTL of its own (rule A6). */
+  #isTooLong(node: SidecarNode, alias: string, id: string, sinceUs: number): boolean {
+    const boundUs = (node.store.silenceMsMax(alias, id) * 1.01 + LATE_MS) * US_PER_MS;
+    return this.#world.nowUs > sinceUs + boundUs;
   }
 
   /** Whether locks are still held or waited for in this group; a finding if nothing explains it. */

@@ -26,6 +26,7 @@ export class WatchedStateStore extends MemoryStateStore {
   readonly envelopes = new Map<string, EnvelopeRecord>();
   readonly #open = new Set<string>();
   readonly #groupSessions = new Map<string, SessionId>();
+  readonly #ttlsMs = new Map<string, number>();
   readonly #owners = new Map<string, string>();
   /** What is in the file now, by what it is about. */
   readonly #grants = new Map<string, GrantRecord>();
@@ -39,6 +40,7 @@ export class WatchedStateStore extends MemoryStateStore {
       this.#open.add(record.id);
     } else if (record.type === 'session') {
       this.#groupSessions.set(placeOf(record), record.session);
+      this.#ttlsMs.set(placeOf(record), record.ttlMs);
       this.#kept.set(placeOf(record), record.session);
       this.#owners.set(`${record.alias} ${record.session}`, record.envelope);
     } else if (record.type === 'grant') {
@@ -78,6 +80,12 @@ export class WatchedStateStore extends MemoryStateStore {
 
   groupSession(alias: string, envelope: string): SessionId | undefined {
     return this.#groupSessions.get(`${alias} ${envelope}`);
+  }
+
+  /** How long an application may be silent before it loses what it has in this namespace: the namespace's TTL, or its own. */
+  silenceMsMax(alias: string, envelope: string): number {
+    const ownMs = this.envelopes.get(envelope)?.ttlMs ?? 0;
+    return Math.max(ownMs, this.#ttlsMs.get(`${alias} ${envelope}`) ?? 0);
   }
 
   envelopeOf(alias: string, session: SessionId): string | undefined {
@@ -196,19 +204,23 @@ export class SidecarNode {
     deadline: Deadline,
   ): void {
     const session = this.store.groupSession(alias, sessionId);
-    this.#checkAgainstSilence(sessionId, Number(deadline.deadlineMonotonicNs) / 1e6);
+    this.#checkAgainstSilence({ alias, sessionId }, Number(deadline.deadlineMonotonicNs) / 1e6);
     if (session !== undefined) this.#options.taps.get(alias)?.checkDeadline(session, token, deadline);
   }
 
   /** Rule A3: nor later than the end of the session if its application says nothing more. */
-  #checkAgainstSilence(sessionId: string, toldMs: number): void {
+  #checkAgainstSilence(
+    { alias, sessionId }: { readonly alias: string; readonly sessionId: string },
+    toldMs: number,
+  ): void {
     const envelope = this.store.envelopes.get(sessionId);
     const signs = this.http.localhost.signs.get(sessionId);
     const { machine, world } = this.process;
     // A sleep of the machine counts on one clock and not on the other.
     if (envelope === undefined || signs === undefined || machine.sleeps > 0) return;
     const silentMs = (world.nowUs - silentSinceUs(envelope.keepalive, signs, world.nowUs)) / US_PER_MS;
-    const limitMs = machine.monotonicMs() - silentMs * machine.rate + envelope.ttlMs;
+    const limitMs =
+      machine.monotonicMs() - silentMs * machine.rate + this.store.silenceMsMax(alias, sessionId);
     if (toldMs <= limitMs + ROUNDING_MS) return;
     this.#options.http.findings.add(
       'rule A3',

@@ -4,7 +4,7 @@
  * When a change no longer applies because the code has moved on, the bug says so and wants a new place.
  */
 import type { PlantedBug } from './bug.ts';
-import { LOCK_BUGS } from './lock-bugs.ts';
+import { LOCK_BUGS, withSleepyMachines } from './lock-bugs.ts';
 
 export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
@@ -56,8 +56,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'sessions expire before the sockets are read',
     rule: 'S6',
     file: 'src/server/leases.ts',
-    from: 'if (nowMs >= expiresAtMs && nowMs >= this.#graceFromMs + ttlMs / 3)',
-    to: 'if (nowMs >= expiresAtMs)',
+    from: 'if (nowMs < expiresAtMs || nowMs < this.#graceFromMs + ttlMs / 3) continue;',
+    to: 'if (nowMs < expiresAtMs) continue;',
     change: (plan) => ({ ...plan, faults: new Map([['serverPause', 60_000]]) }),
   },
   {
@@ -122,14 +122,14 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     file: 'src/sidecar/lease-clock.ts',
     from: 'return this.#clock.wallMs() - wallMs > this.#clock.monotonicMs() - monotonicMs + suspendMs(this.#ttlMs);',
     to: 'return wallMs < 0 && monotonicMs < 0;',
-    faults: ['machineSleep'],
+    change: withSleepyMachines,
   },
   {
     name: 'renewed for an application that is silent',
     rule: 'A3',
     file: 'src/sidecar/envelope.ts',
-    from: 'if (silentMs >= ttlMs) {',
-    to: 'if (silentMs >= 1_000 * ttlMs) {',
+    from: 'const silentMs = now - this.#silentSinceMs(now);',
+    to: 'const silentMs = (now - this.#silentSinceMs(now)) / 1_000;',
     faults: ['appCrash', 'appFreeze'],
   },
   {
@@ -154,7 +154,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     from: "if (this.#phase === 'live') this.#phase = 'attaching';",
     to: `if (this.#phase === 'live') {
       this.#phase = 'attaching';
-      this.#pending.clear();
+      this.#requests.takeAll();
     }`,
     faults: ['linkCut', 'serverCrash'],
   },
@@ -195,8 +195,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'a cancelled acquire is sent again',
     rule: 'A5',
     file: 'src/sidecar/acquires.ts',
-    from: '    attempt.withdraw();\n    this.#attempts.set(attempt.key, attempt);',
-    to: '    this.#attempts.set(attempt.key, attempt);',
+    from: '    attempt.takeBack();\n    this.#attempts.set(attempt.key, attempt);',
+    to: '    attempt.leave();\n    this.#attempts.set(attempt.key, attempt);',
     faults: ['linkCut', 'linkCutSilently', 'serverCrash'],
     change: (plan) => ({
       ...plan,
@@ -244,7 +244,19 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     file: 'src/core/sessions.ts',
     from: 'if (command.attach <= session.attach) {',
     to: 'if (command.attach < 0) {',
-    faults: ['linkStall', 'linkCutSilently', 'sidecarPause'],
+    change: (plan) => ({
+      ...plan,
+      aliases: ['blue'],
+      isOneProcess: false,
+      sidecars: 3,
+      faults: new Map([
+        ['linkStall', 3_000],
+        ['linkCutSilently', 4_000],
+        ['linkCut', 4_000],
+        ['sidecarPause', 6_000],
+      ]),
+      config: { ...plan.config, ttlMs: 5_000 },
+    }),
   },
   {
     name: 'a snapshot forgets the end of a lock-delay',
@@ -260,19 +272,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     }),
   },
   {
-    name: 'a deadline is told that outlasts the silence of the application',
-    rule: 'A3',
-    file: 'src/sidecar/sidecar.ts',
-    from: 'Math.min(session.deadlineOf(grant), envelope.silentUntilMs)',
-    to: 'session.deadlineOf(grant)',
-    change: (plan) => ({ ...plan, aliases: ['blue', 'green'], otherTtlMs: 5_000 }),
-  },
-  {
     name: 'a look at a lock promises more than the last sign of life',
     rule: 'A3',
     file: 'src/sidecar/sidecar.ts',
-    from: 'Math.min(held?.deadlineMs ?? 0, silentUntilMs)',
-    to: 'held?.deadlineMs ?? 0',
+    from: 'Math.min(held.deadlineMs, envelope.silentUntilMs(session))',
+    to: 'held.deadlineMs',
     change: (plan) => ({ ...plan, habits: { ...plan.habits, keepaliveShare: 0.7, holdMs: 60_000 } }),
   },
   {

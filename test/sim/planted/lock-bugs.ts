@@ -26,6 +26,25 @@ function busy(plan: Plan): Plan {
   return { ...plan, names: 1, habits };
 }
 
+/** Machines fall asleep again and again, for longer than the margin of a short TTL, and now and then off the line. */
+export function withSleepyMachines(plan: Plan): Plan {
+  return {
+    ...plan,
+    aliases: ['blue'],
+    isOneProcess: false,
+    sidecars: 3,
+    names: 1,
+    sleepMs: [1_900],
+    faults: new Map([
+      ['machineSleep', 2_500],
+      ['linkCutSilently', 8_000],
+      ['linkCut', 8_000],
+    ]),
+    config: { ...plan.config, ttlMs: 5_000, lockDelayMs: 0 },
+    habits: { ...plan.habits, holdMs: 20_000, waitMs: [60_000], thinkMs: 1_000, keepaliveShare: 0.2 },
+  };
+}
+
 const reentrant = (plan: Plan): Plan => busy(asking(plan, { reentrant: 1, takesMore: 0.3 }));
 const TWO_PERMITS = [{ pattern: 'job-*', permits: 2 }];
 
@@ -120,20 +139,6 @@ export const LOCK_BUGS: readonly PlantedBug[] = [
     file: 'src/api/lease.ts',
     from: 'return Math.min(SUSPEND_MS_MAX, (marginMs(ttlMs) * 2) / 3);',
     to: 'return ttlMs > 0 ? SUSPEND_MS_MAX : 0;',
-    change: (plan) => ({
-      ...plan,
-      aliases: ['blue'],
-      isOneProcess: false,
-      sidecars: 3,
-      names: 1,
-      sleepMs: [1_900],
-      faults: new Map([
-        ['machineSleep', 2_500],
-        ['linkCutSilently', 8_000],
-        ['linkCut', 8_000],
-      ]),
-      config: { ...plan.config, ttlMs: 5_000, lockDelayMs: 0 },
-      habits: { ...plan.habits, holdMs: 20_000, waitMs: [60_000], thinkMs: 1_000, keepaliveShare: 0.2 },
-    }),
+    change: withSleepyMachines,
   },
 ];

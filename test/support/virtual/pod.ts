@@ -103,6 +103,8 @@ export type Timed = StreamLine & { readonly atMs: number };
 export interface PodOptions {
   readonly aliases?: readonly string[];
   readonly config?: Partial<NamespaceConfig>;
+  /** Where the namespaces differ; the others have `TTL_MS`. */
+  readonly ttlMsOf?: Readonly<Record<string, number>>;
 }
 
 export class Pod {
@@ -112,13 +114,13 @@ export class Pod {
   store = new MemoryStateStore();
   sidecar: Sidecar;
 
-  private constructor({ aliases = ['jobs'], config = {} }: PodOptions) {
+  private constructor({ aliases = ['jobs'], config = {}, ttlMsOf = {} }: PodOptions) {
     for (const alias of aliases) {
       const limits = { operationsPerSecond: 1_000_000, operationsPerSecondPerClient: 1_000_000 };
       const group = new Group(
         this.runtime,
         alias,
-        namespaceConfig({ ttlMs: TTL_MS, name: alias, ...limits, ...config }),
+        namespaceConfig({ ttlMs: ttlMsOf[alias] ?? TTL_MS, name: alias, ...limits, ...config }),
       );
       this.groups.set(alias, group);
     }

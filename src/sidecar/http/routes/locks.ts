@@ -130,7 +130,10 @@ const renew = jsonRoute({
   aliases: ['/v1/locks/{name}:renew', '/locks/{name}/renew'],
   summary: 'Renew the session of a grant and check the grant',
   description:
-    'A keepalive of the session that also says whether this token still holds the lock, and until when.',
+    'A keepalive of the session that also says whether this token still holds the lock, and until when. The deadline counts ' +
+    'from the last keepalive that the lock service has acknowledged; the sidecar sends one every TTL/5 as long as the ' +
+    'application lives, so this call need not move it at once. Without it, or another call of the session, it ends one TTL ' +
+    'after the last one.',
   body: renewBody,
   query: nothing,
   answer: renewedAnswer,

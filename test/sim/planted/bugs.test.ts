@@ -1,0 +1,13 @@
+/**
+ * Each planted bug still applies: its text stands exactly once in its file. Whoever changes that file learns it here, in
+ * every run of the tests; that the simulator finds each of them, the long run shows.
+ */
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { PLANTED_BUGS } from './bugs.ts';
+
+it.each(PLANTED_BUGS)('applies: $name', ({ file, from, to }) => {
+  const source = readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
+  expect(source.split(from).length - 1, `places in ${file} with ${JSON.stringify(from)}`).toBe(1);
+  expect(to).not.toBe(from);
+});
