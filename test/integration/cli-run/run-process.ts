@@ -83,9 +83,12 @@ export class RunProcess {
     return pid;
   }
 
-  /** Id of the process that is or will be CMD. */
+  /** Id of the process that is or will be CMD, once the watchdog has been told of it. */
   async cmd(): Promise<number> {
-    return this.#childPid((words) => !words.includes('watchdog.ts'));
+    const pid = await this.#childPid((words) => !words.includes('watchdog.ts'));
+    // The wrapper tells in the turn in which it starts CMD; stopped in the middle of that it has told nobody yet.
+    await pause(READY_MS);
+    return pid;
   }
 
   async #childPid(isIt: (words: string) => boolean): Promise<number> {
