@@ -295,6 +295,7 @@ describe('options and ends', () => {
     expect(await runtime.until(waiting, 10)).toMatchObject({
       code: 'CANCELLED',
       message: 'the client is closed; nothing is held',
+      retryable: false,
     });
     await runtime.until(closing, MINUTE_MS);
     const sent = service.calls.length;
@@ -311,6 +312,7 @@ describe('options and ends', () => {
       expect(await runtime.until(failed, 10)).toMatchObject({
         code: 'CANCELLED',
         message: expect.stringMatching(/^the client is closed/),
+        retryable: false,
       });
     }
     expect(service.calls).toHaveLength(sent);

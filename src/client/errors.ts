@@ -66,14 +66,21 @@ export function asUnavailable(error: unknown): unknown {
 
 /** What is asked of a client that was closed, or was closed meanwhile. */
 export class ClientClosedError extends LeaseholdError {
-  constructor() {
-    super('CANCELLED', 'the client is closed');
+  constructor(message = 'the client is closed', options?: ErrorOptions) {
+    super('CANCELLED', message, {}, options);
+  }
+
+  /** Never: another call on the same client fares no better, and a loop that goes by this alone must end. */
+  override get retryable(): boolean {
+    return false;
   }
 }
 
 export function cancelled(reason: unknown): LeaseholdError {
-  const why = reason instanceof ClientClosedError ? reason.message : 'the caller gave up';
-  return new LeaseholdError('CANCELLED', `${why}; nothing is held`, {}, { cause: reason });
+  if (reason instanceof ClientClosedError) {
+    return new ClientClosedError(`${reason.message}; nothing is held`, { cause: reason });
+  }
+  return new LeaseholdError('CANCELLED', 'the caller gave up; nothing is held', {}, { cause: reason });
 }
 
 export function invalid(field: string, reason: string): LeaseholdError {
