@@ -313,6 +313,33 @@ export function testContract(engine: string, make: () => Stored): void {
       await expect(rest()).rejects.toThrow(TrimmedError);
     });
 
+    test('the audit cursor only moves upwards, outlives its leader, and can be removed', async () => {
+      expect(await log.auditCursor()).toBeNull();
+      const first = await log.campaign('server-a');
+      await log.setAuditCursor(first, 0);
+      expect(await log.auditCursor()).toBe(0);
+      await log.setAuditCursor(first, 7);
+      await log.setAuditCursor(first, 7);
+      for (const index of [6, -1, 7.5, Number.NaN]) {
+        await expect(log.setAuditCursor(first, index)).rejects.toThrow(RangeError);
+      }
+      expect(await log.auditCursor()).toBe(7);
+      const second = await log.campaign('server-b');
+      for (const index of [8, 6, null]) {
+        await expect(log.setAuditCursor(first, index)).rejects.toThrow(DeposedError);
+      }
+      await log.setAuditCursor(second, 12);
+      await log.close();
+      log = await stored.open();
+      expect(await log.auditCursor()).toBe(12);
+      const third = await log.campaign('server-a');
+      await log.setAuditCursor(third, null);
+      await log.setAuditCursor(third, null);
+      expect(await log.auditCursor()).toBeNull();
+      await log.setAuditCursor(third, 3);
+      expect(await log.auditCursor()).toBe(3);
+    });
+
     test('a log goes on where it was after close and re-open', async () => {
       const first = await log.campaign('server-a');
       const entries = await appendEntries(log, first, 300);

@@ -16,6 +16,7 @@ import {
   TrimmedError,
 } from './port.ts';
 import {
+  checkAuditCursor,
   checkChain,
   checkNewChunk,
   checkPageEnd,
@@ -49,6 +50,7 @@ export class MemoryStore implements LogStore {
   /** Oldest first; at most one open one. */
   #snapshots: StoredSnapshot[] = [];
   #serial = 0;
+  #auditCursor: number | null = null;
 
   /** `lineage`: a random id, new for every life of a log (rule M3). */
   constructor(lineage: string) {
@@ -187,6 +189,16 @@ export class MemoryStore implements LogStore {
     assert(this.#retainedBytes >= 0, 'no more bytes are removed than were kept');
     assert(this.#firstIndex + this.#entries.length === this.#head.index + 1, 'the head stays');
     return false;
+  }
+
+  auditCursor(): number | null {
+    return this.#auditCursor;
+  }
+
+  setAuditCursor(leadership: Leadership, index: number | null): void {
+    requireLeader(this.#state(), leadership, 'move the audit cursor');
+    checkAuditCursor(this.#auditCursor, index);
+    this.#auditCursor = index;
   }
 
   resign(leadership: Leadership): void {

@@ -109,6 +109,14 @@ export interface LockLog {
   /** Deletes entries with index <= the older kept snapshot's (rule L4). Nothing to do with fewer than two. */
   trim(leadership: Leadership): Promise<void>;
 
+  /** Index of the last entry that the audit exporter has delivered; null: there is no exporter. Trims stay behind it (rule L4). */
+  auditCursor(): Promise<number | null>;
+  /**
+   * Moves that cursor, only upwards; null removes it. The same index again is no error.
+   * @throws RangeError it would move downwards.
+   */
+  setAuditCursor(leadership: Leadership, index: number | null): Promise<void>;
+
   resign(leadership: Leadership): Promise<void>;
   close(): Promise<void>;
 }

@@ -122,6 +122,20 @@ export function checkNewChunk(number: number, written: number, chunk: Uint8Array
 }
 
 /**
+ * The audit cursor only moves upwards; `null` stands for no exporter, before as after.
+ * @throws RangeError
+ */
+export function checkAuditCursor(before: number | null, index: number | null): void {
+  if (index === null) return;
+  if (!Number.isSafeInteger(index) || index < 0) {
+    throw new RangeError(`an audit cursor is the index of an entry, or 0, not ${index}`);
+  }
+  if (before !== null && index < before) {
+    throw new RangeError(`the audit cursor stands at ${before} and does not go back to ${index}`);
+  }
+}
+
+/**
  * A snapshot stands on an entry of this log and only ever moves upwards (rule L3). `stored` = hash of the entry at that index.
  * @throws RangeError
  */

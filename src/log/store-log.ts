@@ -148,6 +148,14 @@ export class StoreLog implements LockLog {
     }
   }
 
+  auditCursor(): Promise<number | null> {
+    return this.#call('auditCursor', []);
+  }
+
+  setAuditCursor(leadership: Leadership, index: number | null): Promise<void> {
+    return this.#call('setAuditCursor', [leadership, index]);
+  }
+
   resign(leadership: Leadership): Promise<void> {
     return this.#call('resign', [leadership]);
   }

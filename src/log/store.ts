@@ -36,6 +36,8 @@ export interface LogStore extends LogReader {
   commitSnapshot(leadership: Leadership, id: string, at: LogPosition): SnapshotManifest;
   /** One bounded step of deleting what is no longer needed; true = there is more to do. */
   trimStep(leadership: Leadership): boolean;
+  auditCursor(): number | null;
+  setAuditCursor(leadership: Leadership, index: number | null): void;
   /** No effect when `leadership` is over already. */
   resign(leadership: Leadership): void;
 }

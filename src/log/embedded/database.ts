@@ -54,6 +54,14 @@ const TABLES = `
   ) STRICT;
 `;
 
+/** Came later than the other tables: made where it is missing, and unknown to programs that do not need it. */
+const AUDIT_TABLE = `
+  CREATE TABLE IF NOT EXISTS audit_cursor (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    entry_index INTEGER NOT NULL
+  ) STRICT;
+`;
+
 export interface DatabaseOptions {
   /** The file never grows beyond this; writes that would need more fail as on a full disk. Default: no limit but the disk. */
   readonly databaseBytesMax?: number | undefined;
@@ -91,6 +99,7 @@ export function openForWriting(directory: string, lineage: string, options: Data
       const pages = Math.floor(options.databaseBytesMax / Number(pragma(database, 'page_size')));
       database.exec(`PRAGMA max_page_count = ${pages}`);
     }
+    database.exec(AUDIT_TABLE);
     return database;
   } catch (error) {
     database.close();

@@ -16,7 +16,14 @@ import type {
   SnapshotManifest,
   StoredEntry,
 } from '../port.ts';
-import { checkNewChunk, checkSnapshotPlace, hashOf, judgeAppend, requireLeader } from '../rules.ts';
+import {
+  checkAuditCursor,
+  checkNewChunk,
+  checkSnapshotPlace,
+  hashOf,
+  judgeAppend,
+  requireLeader,
+} from '../rules.ts';
 import type { LogStore } from '../store.ts';
 import { pragma } from './database.ts';
 import { integerOf, textOf } from './rows.ts';
@@ -160,6 +167,21 @@ export class SqliteStore extends SqliteReader implements LogStore {
       requireLeader(state, leadership, 'trim the log');
       return this.#trimEntries(state) || this.#trimSnapshots() || this.#giveBackPages();
     }, 'trim');
+  }
+
+  auditCursor(): number | null {
+    const row = this.database.prepare('SELECT entry_index FROM audit_cursor').get();
+    return row === undefined ? null : integerOf(row, 'entry_index');
+  }
+
+  setAuditCursor(leadership: Leadership, index: number | null): void {
+    this.#writing((state) => {
+      requireLeader(state, leadership, 'move the audit cursor');
+      checkAuditCursor(this.auditCursor(), index);
+      if (index === null) this.#run('DELETE FROM audit_cursor');
+      else this.#run('INSERT OR REPLACE INTO audit_cursor VALUES (1, ?)', index);
+      assert(this.auditCursor() === index, 'the audit cursor stands where it was put');
+    }, 'move the audit cursor');
   }
 
   resign(leadership: Leadership): void {

@@ -19,6 +19,7 @@ import {
   TrimmedError,
 } from '../port.ts';
 import {
+  checkAuditCursor,
   checkChain,
   checkNewChunk,
   checkPageEnd,
@@ -305,6 +306,28 @@ export class EtcdStore implements AsyncStore {
     return false;
   }
 
+  async auditCursor(): Promise<number | null> {
+    const [pairs] = await this.#client.read([{ key: this.#keys.auditCursor }]);
+    return auditCursorOf(pairs?.[0]);
+  }
+
+  async setAuditCursor(leadership: Leadership, index: number | null): Promise<void> {
+    const key = this.#keys.auditCursor;
+    const [pairs] = await this.#client.read([{ key }]);
+    const before = pairs?.[0];
+    const isValid = index === null || (Number.isSafeInteger(index) && index >= 0);
+    const isForward = isValid && (index === null || index >= (auditCursorOf(before) ?? 0));
+    await this.#write(leadership, 'move the audit cursor', {
+      compare: [before === undefined ? isAbsent(key) : hasValue(key, before.value)],
+      success: !isForward
+        ? []
+        : [index === null ? { request_delete_range: { key } } : put(key, Buffer.from(String(index)))],
+      otherwise: 'the audit cursor was moved meanwhile',
+    });
+    // Only now: that somebody else leads comes first.
+    checkAuditCursor(auditCursorOf(before), index);
+  }
+
   async resign(leadership: Leadership): Promise<void> {
     const { leader } = this.#keys;
     await this.#client.txn({
@@ -359,3 +382,11 @@ interface FencedWrite {
 }
 
 const NO_MANIFEST: SnapshotManifest = { id: '', index: 0, entryHash: '', chunkHashes: [], bytes: 0 };
+
+/** @throws CorruptLogError */
+function auditCursorOf(pair: IKeyValue | undefined): number | null {
+  if (pair === undefined) return null;
+  const index = Number(pair.value.toString());
+  if (!Number.isSafeInteger(index)) throw new CorruptLogError('the key audit-cursor holds no index');
+  return index;
+}

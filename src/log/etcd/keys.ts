@@ -31,6 +31,8 @@ export class Keys {
   readonly start: Buffer;
   /** Id of the snapshot being written. */
   readonly openSnapshot: Buffer;
+  /** Index of the last entry that the audit exporter has delivered. */
+  readonly auditCursor: Buffer;
   readonly #prefix: string;
 
   /** `prefix` ends in a slash. */
@@ -42,6 +44,7 @@ export class Keys {
     this.head = this.#key('head');
     this.start = this.#key('start');
     this.openSnapshot = this.#key('snapshot/open');
+    this.auditCursor = this.#key('audit-cursor');
   }
 
   entry(index: number): Buffer {
