@@ -49,6 +49,22 @@ export class ClientMemory {
     return ids;
   }
 
+  /**
+   * Takes the acquires whose cancel follows. Where both were committed and only the answers were lost, the core has forgotten the key
+   * (rule C5): sent again, the acquire would be granted once more (rule C3). The cancel alone is right in either case.
+   */
+  takeCancelled(): readonly number[] {
+    const ids: number[] = [];
+    const cancelled = new Set<string>();
+    for (const [id, { request }] of [...this.#unanswered].reverse()) {
+      const { body } = request;
+      if (body.type === 'cancel') cancelled.add(`${body.session} ${body.key}`);
+      else if (body.type === 'acquire' && cancelled.has(`${body.session} ${body.key}`)) ids.push(id);
+    }
+    for (const id of ids) this.#unanswered.delete(id);
+    return ids;
+  }
+
   answered({ id, body }: Answer): void {
     const command = this.#unanswered.get(id)?.request.body;
     if (command === undefined) return;

@@ -76,6 +76,24 @@ const requestsIn = (frames: readonly RelayFrame[]) =>
   );
 
 describe('rule S4: a new leader', () => {
+  test('is not sent an acquire whose cancel follows: if both were committed, it would be granted again', () => {
+    const bench = new Bench();
+    bench.leader(first);
+    const a = bench.client();
+    const [cancelled, , kept] = a.ask(
+      acquire,
+      { type: 'cancel', session: 7, attach: 1, key: 'k', acks: [] },
+      acquireCommand({ session: 7, key: 'other' }),
+    );
+    const sent = bench.leader(second);
+    expect(requestsIn(sent)).toEqual([
+      [1, 2],
+      [1, kept],
+    ]);
+    const answers = a.frames.flatMap((frame) => frame.answers);
+    expect(answers.map(({ id, body }) => [id, body.type])).toEqual([[cancelled, 'rejected']]);
+  });
+
   test('gets the sessions first, then the end of them, then what has no answer, in order', () => {
     const bench = new Bench();
     bench.leader(first);

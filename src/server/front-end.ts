@@ -159,6 +159,12 @@ export class FrontEnd {
       leader.send({ format: FORMAT_VERSION, groups: [], closed: [], reattach: { sessions: part, seen } });
     }
     leader.send({ format: FORMAT_VERSION, groups: [], closed: [], allAttached: true });
+    for (const client of clients) {
+      const ids = client.memory.takeCancelled();
+      if (ids.length === 0) continue;
+      const answers = ids.map((id) => ({ id, body: unavailable('cancelled while nobody led') }));
+      this.#send(client, { answers, notices: [] });
+    }
     for (const { number: client, memory } of clients) {
       for (const requests of inParts(memory.unanswered)) {
         leader.send({ format: FORMAT_VERSION, groups: [{ client, requests }], closed: [] });

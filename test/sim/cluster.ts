@@ -12,9 +12,12 @@ import { SilenceWatch } from './judge/silence-watch.ts';
 import { type StoppedSession, Stops } from './judge/stops.ts';
 import { Application } from './nodes/application.ts';
 import { FencedResource } from './nodes/fenced-resource.ts';
+import type { Group } from './nodes/group.ts';
+import { LeasedStore } from './nodes/leased-store.ts';
 import { LockGroup } from './nodes/lock-group.ts';
-import { WatchedStore } from './nodes/lock-server.ts';
+import { ReplicaGroup } from './nodes/replica-group.ts';
 import { SidecarNode, WatchedStateStore } from './nodes/sidecar-node.ts';
+import { WatchedStore } from './nodes/watched-log.ts';
 import type { Plan } from './plan.ts';
 import { Machine } from './world/machine.ts';
 import { Link } from './world/network.ts';
@@ -29,6 +32,9 @@ const LONGEST_TTL_MS = 20_000;
 /** A leader spares sessions for so long after a stall: TTL/3 of the longest (rule S6). */
 const SPARED_MS = 20_000;
 const NEW_YEAR_2026_MS = 1_767_225_600_000;
+
+/** Its `kind` tells them apart. */
+export type AnyGroup = LockGroup | ReplicaGroup;
 
 /** One machine with a sidecar and its applications; in one process also with the servers. */
 export interface Host {
@@ -45,7 +51,7 @@ export class Cluster {
   readonly faultsSeen: FaultsSeen;
   readonly stops: Stops;
   readonly resource: FencedResource;
-  readonly groups: readonly LockGroup[];
+  readonly groups: readonly AnyGroup[];
   readonly hosts: readonly Host[];
   readonly machines: Machine[] = [];
   readonly #lateEnds: LateEnds;
@@ -53,7 +59,7 @@ export class Cluster {
   readonly #orphans: OrphanWatch;
   readonly #processes: VirtualProcess[] = [];
   /** Error lines that a fault in force explains. */
-  readonly #expectedErrors = /^snapshot failed/;
+  readonly #expectedErrors = /^(snapshot failed|the configuration is not in force)/;
 
   constructor(world: World, plan: Plan) {
     this.world = world;
@@ -103,7 +109,7 @@ export class Cluster {
 
   /** `kill -9` of `leasehold dev`. */
   killOneProcess(): void {
-    for (const group of this.groups) group.kill();
+    for (const group of this.groups) if (group.kind === 'single') group.kill();
     (this.hosts[0] as Host).sidecar.kill();
   }
 
@@ -138,43 +144,50 @@ export class Cluster {
     return stopped;
   }
 
-  #group(alias: string, shared: VirtualProcess | null): LockGroup {
+  #group(alias: string, shared: VirtualProcess | null): AnyGroup {
     const { world, plan, findings, faultsSeen } = this;
-    const store = new WatchedStore(`lineage-${alias}`);
-    const judge = new GroupJudge(world, {
-      alias,
-      lineage: store.lineage,
-      findings,
-      fastestRate: 1 + plan.rateSpread,
-      isFirstStall: () => faultsSeen.clearBeforeUs(`server ${alias}`) > LONGEST_TTL_MS * 1.02 * US_PER_MS,
-      isGivenUp: (over) => this.#isGivenUp(alias, over),
-    });
+    const isSingle = shared !== null || plan.replicas === 1;
+    const lineage = `lineage-${alias}`;
+    const store = isSingle ? new WatchedStore(lineage) : new LeasedStore(world, lineage, plan.leaseMs);
+    const judge = this.#judge(alias, lineage);
     store.judge = judge;
+    const name = (i: number): string => `server-${alias}-${i}`;
+    const count = isSingle ? SERVERS_PER_GROUP : plan.replicas;
     const processes =
       shared === null
-        ? Array.from({ length: SERVERS_PER_GROUP }, (_, i) => {
-            const name = `server-${alias}-${i}`;
-            return this.#process(name, this.#machine(name));
-          })
+        ? Array.from({ length: count }, (_, i) => this.#process(name(i), this.#machine(name(i))))
         : [shared];
-    return new LockGroup(world, {
+    const common = {
       alias,
       plan,
       config: alias === plan.aliases[0] ? plan.config : { ...plan.config, ttlMs: plan.otherTtlMs },
-      store,
       judge,
       findings,
       faultsSeen,
       processes,
-      onLifeEnded: (life) => this.#lifeEnded(life),
-      ...(shared === null ? {} : { onGaveUp: () => this.#oneProcessGaveUp() }),
+      onLifeEnded: (life: Life) => this.#lifeEnded(life),
+    };
+    if (store instanceof LeasedStore) return new ReplicaGroup(world, { ...common, store });
+    const onGaveUp = shared === null ? {} : { onGaveUp: () => this.#oneProcessGaveUp() };
+    return new LockGroup(world, { ...common, store, ...onGaveUp });
+  }
+
+  #judge(alias: string, lineage: string): GroupJudge {
+    const { world, plan, findings, faultsSeen } = this;
+    return new GroupJudge(world, {
+      alias,
+      lineage,
+      findings,
+      fastestRate: 1 + plan.rateSpread,
+      isFirstStall: () => faultsSeen.clearBeforeUs(`server ${alias}`) > LONGEST_TTL_MS * 1.02 * US_PER_MS,
+      isGivenUp: (over) => this.#isGivenUp(alias, over),
     });
   }
 
   #host(name: string, shared: VirtualProcess | null): Host {
     const { world, plan, findings, groups } = this;
     const machine = shared?.machine ?? this.#machine(name);
-    const links = new Map<string, Link>();
+    const links = new Map<string, readonly Link[]>();
     const taps = new Map<string, FrameTap>();
     const sidecar: SidecarNode = new SidecarNode({
       name,
@@ -195,22 +208,33 @@ export class Cluster {
         lineage: group.store.lineage,
         findings,
         renewalProblem: (session) => this.#silence.renewalProblem(sidecar, group.alias, session),
+        leads: (life) => group.leads(life),
       });
-      const link = new Link(world, {
-        name: sidecar.linkPart(group.alias),
-        watch: tap,
-        listener: () => group.listener(),
-        delayMs: plan.networkDelayMs,
-      });
-      links.set(group.alias, link);
+      links.set(group.alias, this.#links(sidecar.linkPart(group.alias), group, tap));
       taps.set(group.alias, tap);
     }
     return { machine, sidecar, applications: Array(plan.applicationsPerSidecar).fill(null) };
   }
 
+  /** From a sidecar to each server of a group. */
+  #links(name: string, group: Group, watch: FrameTap): Link[] {
+    const numbers = { last: 0 };
+    return Array.from(
+      { length: group.endpoints },
+      (_, place) =>
+        new Link(this.world, {
+          name: group.endpoints === 1 ? name : `${name} ${place}`,
+          watch,
+          listener: () => group.listener(place),
+          delayMs: this.plan.networkDelayMs,
+          numbers,
+        }),
+    );
+  }
+
   /** Whether nobody answers "held" any more for a grant that is over, when another one is given (promise 5). */
   #isGivenUp(alias: string, before: GrantKnown): boolean {
-    const group = this.groups.find((one) => one.alias === alias) as LockGroup;
+    const group = this.groups.find((one) => one.alias === alias) as Group;
     let isGivenUp = true;
     for (const { sidecar: node } of this.hosts) {
       if (node.store.envelopeOf(alias, before.session) === undefined) continue;
@@ -242,7 +266,7 @@ export class Cluster {
 
   #lifeEnded(life: Life): void {
     for (const { sidecar } of this.hosts ?? []) {
-      for (const link of sidecar.links.values()) link.lifeEnded(life);
+      for (const links of sidecar.links.values()) for (const link of links) link.lifeEnded(life);
     }
   }
 
@@ -253,6 +277,7 @@ export class Cluster {
   #lookAgain(): void {
     this.world.afterMs(LOOK_EVERY_MS, () => {
       for (const group of this.groups) {
+        group.look();
         this.#lateEnds.look(group);
         this.#orphans.look(group, this.sidecars);
       }

@@ -29,6 +29,9 @@ export const FAULT_KINDS = [
   'breakLock',
   'quarantine',
   'modesChange',
+  'relayCut',
+  'relayStall',
+  'storeCut',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -58,6 +61,10 @@ export interface Plan {
   readonly aliases: readonly string[];
   /** Server and sidecar in one process, as in `leasehold dev`. */
   readonly isOneProcess: boolean;
+  /** Of each group; one is a server as `leasehold dev` has it, not a group of one. */
+  readonly replicas: number;
+  /** How long the leadership of a silent leader lasts, in groups of several. */
+  readonly leaseMs: number;
   readonly sidecars: number;
   readonly applicationsPerSidecar: number;
   readonly workersPerApplication: number;
@@ -83,12 +90,14 @@ export interface Plan {
 }
 
 const FAULT_SHARE = 0.3;
+const FAULT_EVERY_MS = [8_000, 30_000, 120_000, 400_000];
 const TTLS_MS = [5_000, 8_000, 15_000, 20_000];
 const LONG_SLEEPS_MS = [2_600, 8_000, 60_000];
 /** Down to what is noticed with a TTL of 5 s (rule A2). */
 const SHORT_SLEEPS_MS = [700, 1_200, 1_900, 3_000];
 /** Drawn apart from the rest of the plan: see plan-locks.ts. */
-const DRAWN_APART: readonly FaultKind[] = ['modesChange'];
+const OF_GROUPS: readonly FaultKind[] = ['relayCut', 'relayStall', 'storeCut'];
+const DRAWN_APART: readonly FaultKind[] = ['modesChange', ...OF_GROUPS];
 
 export function makePlan(world: World): Plan {
   const random = world.random('plan');
@@ -96,6 +105,8 @@ export function makePlan(world: World): Plan {
   const plain: Plan = {
     aliases: random.chance(0.2) ? ['blue', 'green'] : ['blue'],
     isOneProcess,
+    replicas: 1,
+    leaseMs: 5_000,
     sidecars: isOneProcess ? 1 : random.pick([1, 2, 2, 3, 3, 4, 5]),
     applicationsPerSidecar: isOneProcess ? random.between(2, 5) : random.between(1, 3),
     workersPerApplication: random.between(1, 2),
@@ -122,7 +133,17 @@ export function makePlan(world: World): Plan {
     locks: PLAIN_LOCKS,
     sleepMs: LONG_SLEEPS_MS,
   };
-  return withLocks(plain, world.random('locks'));
+  return withReplicas(withLocks(plain, world.random('locks')), world.random('replicas'));
+}
+
+/** Half of all runs have groups of several replicas. */
+function withReplicas(plan: Plan, random: Random): Plan {
+  const replicas = random.pick([1, 1, 1, 1, 1, 3, 3, 3, 3, 5]);
+  const leaseMs = random.pick([2_000, 5_000]);
+  const drawn = OF_GROUPS.map((kind) => [kind, random.pick(FAULT_EVERY_MS)] as const);
+  const faults = drawn.filter(() => random.chance(FAULT_SHARE));
+  if (plan.isOneProcess || replicas === 1) return plan;
+  return { ...plan, replicas, leaseMs, faults: new Map([...plan.faults, ...faults]) };
 }
 
 /** The rest of a plan, drawn apart from what is above. */
@@ -140,18 +161,18 @@ function withLocks(plan: Plan, random: Random): Plan {
   };
 }
 
-/** The same plan with nothing but plain exclusive locks and long sleeps: what there was before the others. */
+/** The same plan with nothing but one replica, plain exclusive locks and long sleeps: what there was before the others. */
 export function exclusiveOnly(plan: Plan): Plan {
   const faults = new Map([...plan.faults].filter(([kind]) => !DRAWN_APART.includes(kind)));
   const config: NamespaceConfig = { ...plan.config, modes: ['exclusive'], semaphores: [] };
-  return { ...plan, locks: PLAIN_LOCKS, sleepMs: LONG_SLEEPS_MS, config, faults };
+  return { ...plan, replicas: 1, locks: PLAIN_LOCKS, sleepMs: LONG_SLEEPS_MS, config, faults };
 }
 
 function makeFaults(random: Random, isOneProcess: boolean): ReadonlyMap<FaultKind, number> {
   const faults = new Map<FaultKind, number>();
   for (const kind of FAULT_KINDS) {
     if (DRAWN_APART.includes(kind)) continue;
-    if (random.chance(FAULT_SHARE)) faults.set(kind, random.pick([8_000, 30_000, 120_000, 400_000]));
+    if (random.chance(FAULT_SHARE)) faults.set(kind, random.pick(FAULT_EVERY_MS));
   }
   return sensible(faults, isOneProcess);
 }

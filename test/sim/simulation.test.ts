@@ -17,6 +17,10 @@ const FOUND_BEFORE = [
   { seed: 20_187, what: 'the judge did not take the opening of a stream for a sign of life' },
   { seed: 400_736, what: 'the end of a session was told when the group had said who has the lock' },
 ];
+/** The same of runs as their seeds choose them. */
+const FOUND_IN_GROUPS = [
+  { seed: 1_047, what: 'a front end sent a new leader an acquire again whose cancel had been committed too' },
+];
 const RUN_MS = 180_000;
 
 describe('simulated runs keep every promise', () => {
@@ -36,6 +40,15 @@ describe('simulated runs keep every promise', () => {
     'seed $seed: $what',
     async ({ seed }) => {
       const report = await simulate({ seed, hours: HOURS, changePlan: exclusiveOnly });
+      expect(told(report, HOURS)).toBe(`seed ${seed}: nothing found`);
+    },
+    RUN_MS,
+  );
+
+  it.each(FOUND_IN_GROUPS)(
+    'seed $seed: $what',
+    async ({ seed }) => {
+      const report = await simulate({ seed, hours: HOURS });
       expect(told(report, HOURS)).toBe(`seed ${seed}: nothing found`);
     },
     RUN_MS,
@@ -105,6 +118,34 @@ describe('locks in all modes, while an administrator changes permits', () => {
         kind,
       ).toBeGreaterThan(0);
   });
+});
+
+describe('groups of several replicas', () => {
+  it.each([
+    { seed: 501, replicas: 3 },
+    { seed: 502, replicas: 3 },
+    { seed: 503, replicas: 3 },
+    { seed: 504, replicas: 5 },
+  ])(
+    'seed $seed: $replicas replicas that crash, pause, hand over and are cut off',
+    async ({ seed, replicas }) => {
+      const report = await simulate({
+        seed,
+        hours: HOURS,
+        changePlan: (plan) => {
+          const group = { ...plan, isOneProcess: false, replicas, sidecars: 2 };
+          return withFaults(
+            group,
+            ['serverCrash', 'serverStop', 'serverPause', 'storeCut', 'relayCut', 'relayStall'],
+            15_000,
+          );
+        },
+      });
+      expect(report.findings).toEqual([]);
+      expect(report.takeOvers).toBeGreaterThan(4);
+    },
+    RUN_MS,
+  );
 });
 
 describe('one process, as leasehold dev is', () => {

@@ -7,7 +7,7 @@ import { Cluster } from './cluster.ts';
 import { FaultInjector } from './faults/injector.ts';
 import type { Finding } from './judge/findings.ts';
 import type { LockTally } from './judge/group-judge.ts';
-import type { LockGroup } from './nodes/lock-group.ts';
+import type { Group } from './nodes/group.ts';
 import { makePlan, type Plan } from './plan.ts';
 import { type TraceLine, World } from './world/world.ts';
 
@@ -141,7 +141,7 @@ function nothingIsLeft({ groups, sidecars, findings }: Cluster): void {
 }
 
 /** What a replica tells as history is what became durable when it did. */
-async function replayAgrees({ world, findings }: Cluster, { alias, store, judge }: LockGroup): Promise<void> {
+async function replayAgrees({ world, findings }: Cluster, { alias, store, judge }: Group): Promise<void> {
   world.mustSettle();
   const oldest = store.snapshots().at(-1)?.index ?? 0;
   let index = oldest;
@@ -157,7 +157,7 @@ async function replayAgrees({ world, findings }: Cluster, { alias, store, judge 
 
 function report(cluster: Cluster, injector: FaultInjector): RunReport {
   const { world, plan, findings, groups, resource } = cluster;
-  const sum = (count: (group: LockGroup) => number): number =>
+  const sum = (count: (group: Group) => number): number =>
     groups.reduce((all, group) => all + count(group), 0);
   return {
     seed: world.seed,

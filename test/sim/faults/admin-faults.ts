@@ -1,30 +1,19 @@
 /** What an administrator does in the middle of it all: other limits, a removed namespace, broken locks, names out of service. */
-import type { Command } from '../../../src/api/entry.ts';
 import { holdsOf } from '../../../src/core/crowd.ts';
 import type { Random } from '../../support/random.ts';
 import type { Cluster } from '../cluster.ts';
-import type { LockGroup } from '../nodes/lock-group.ts';
+import type { Group } from '../nodes/group.ts';
 import { makeConfig } from '../plan.ts';
 import { allowing, changeLive } from '../plan-locks.ts';
 import { type FaultMaker, moment } from './fault.ts';
 
 const ABSENCE_MS = [100, 3_000, 20_000];
 
-/** Through the running replica; a server that is down reads the configuration when it starts. */
-function configure(group: LockGroup): void {
-  void group.active.replica?.configure(group.config).catch(() => undefined);
-}
-
-function submit(group: LockGroup, command: Command): void {
-  void group.active.replica?.submit(command).catch(() => undefined);
-}
-
 const configChange: FaultMaker = (cluster, random) => {
   const group = random.pick(cluster.groups);
   if (group.config === null) return null;
   const { locks, names } = cluster.plan;
-  group.config = allowing(makeConfig(random), locks, names, random);
-  configure(group);
+  group.configure(allowing(makeConfig(random), locks, names, random));
   return moment();
 };
 
@@ -35,8 +24,7 @@ const modesChange: FaultMaker = (cluster, random) => {
   const { locks, names } = cluster.plan;
   const changed = changeLive(group.config, locks, names, random);
   if (changed === group.config) return null;
-  group.config = changed;
-  configure(group);
+  group.configure(changed);
   return moment();
 };
 
@@ -44,19 +32,15 @@ const namespaceRemoved: FaultMaker = (cluster, random) => {
   const group = random.pick(cluster.groups);
   const { config } = group;
   if (config === null) return null;
-  group.config = null;
-  configure(group);
+  group.configure(null);
   return {
     parts: [],
     forMs: random.pick(ABSENCE_MS),
-    end: () => {
-      group.config = config;
-      configure(group);
-    },
+    end: () => group.configure(config),
   };
 };
 
-function anyHeld(group: LockGroup, random: Random): { readonly name: string; readonly token: number } | null {
+function anyHeld(group: Group, random: Random): { readonly name: string; readonly token: number } | null {
   const held = [...group.judge.state.locks.values()].flatMap((lock) =>
     [...holdsOf(lock)].map(({ token }) => ({ name: lock.name, token })),
   );
@@ -67,14 +51,14 @@ const breakLock: FaultMaker = (cluster, random) => {
   const group = random.pick(cluster.groups);
   const held = anyHeld(group, random);
   if (held === null) return null;
-  submit(group, { type: 'break', ...held, now: false, reason: 'simulated', by: 'simulator' });
+  group.submit({ type: 'break', ...held, now: false, reason: 'simulated', by: 'simulator' });
   return moment();
 };
 
 const quarantine: FaultMaker = (cluster: Cluster, random) => {
   const group = random.pick(cluster.groups);
   const name = `job-${random.int(cluster.plan.names)}`;
-  submit(group, { type: 'quarantine', name, reason: 'simulated' });
+  group.submit({ type: 'quarantine', name, reason: 'simulated' });
   return moment();
 };
 
@@ -83,7 +67,7 @@ export function repairNames(cluster: Cluster, random: Random, isOver: boolean): 
   for (const group of cluster.groups) {
     for (const { name, quarantined } of group.judge.state.locks.values()) {
       if (!quarantined || (!isOver && random.chance(0.7))) continue;
-      submit(group, { type: 'unquarantine', name, by: 'simulator' });
+      group.submit({ type: 'unquarantine', name, by: 'simulator' });
     }
   }
 }

@@ -8,6 +8,7 @@ import { FAULT_KINDS, type FaultKind } from '../plan.ts';
 import { adminFaults, repairNames } from './admin-faults.ts';
 import { clientFaults } from './client-faults.ts';
 import type { Fault, FaultMaker } from './fault.ts';
+import { groupFaults } from './group-faults.ts';
 import { networkFaults } from './network-faults.ts';
 import { serverFaults } from './server-faults.ts';
 
@@ -16,6 +17,7 @@ const MAKERS: Readonly<Record<FaultKind, FaultMaker>> = {
   ...networkFaults,
   ...clientFaults,
   ...adminFaults,
+  ...groupFaults,
 };
 
 const REPAIR_EVERY_MS = 3_000;

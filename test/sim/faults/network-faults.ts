@@ -1,7 +1,8 @@
 /** Faults of the network between one sidecar and one group. */
 import type { Random } from '../../support/random.ts';
 import type { Cluster } from '../cluster.ts';
-import type { Direction, Link } from '../world/network.ts';
+import type { Link } from '../world/network.ts';
+import type { Direction } from '../world/pipe.ts';
 import type { FaultMaker } from './fault.ts';
 
 const CUT_MS = [1, 300, 3_000, 12_000, 40_000];
@@ -10,7 +11,9 @@ const STALL_MS = [20, 500, 3_000, 10_000, 25_000];
 function anyLink(cluster: Cluster, random: Random): { readonly link: Link; readonly part: string } {
   const node = random.pick(cluster.sidecars);
   const { alias } = random.pick(cluster.groups);
-  return { link: node.links.get(alias) as Link, part: node.linkPart(alias) };
+  const links = node.links.get(alias) as readonly Link[];
+  const link = links.length === 1 ? (links[0] as Link) : random.pick(links);
+  return { link, part: node.linkPart(alias) };
 }
 
 function cut(isSilent: boolean): FaultMaker {

@@ -2,7 +2,9 @@
 import type { Random } from '../../support/random.ts';
 import type { Cluster } from '../cluster.ts';
 import type { LockGroup } from '../nodes/lock-group.ts';
+import type { ReplicaGroup } from '../nodes/replica-group.ts';
 import { type Fault, type FaultMaker, moment } from './fault.ts';
+import * as ofGroups from './group-faults.ts';
 
 const RESTART_MS = [20, 500, 3_000, 20_000];
 const PAUSE_MS = [300, 900, 3_000, 10_000, 30_000];
@@ -10,15 +12,25 @@ const OUTAGE_MS = [50, 400, 3_000, 20_000];
 /** A stop in order that takes longer is made short by whoever asked for it. */
 const STOP_MS_MAX = 10_000;
 
-function serving(cluster: Cluster, random: Random): LockGroup | null {
-  const group = random.pick(cluster.groups);
-  return group.active.process.life === null ? null : group;
+/** The same for a group of one server and for one of several. */
+function either(
+  ofOne: (group: LockGroup, random: Random, cluster: Cluster) => Fault | null,
+  ofSeveral: (group: ReplicaGroup, random: Random, cluster: Cluster) => Fault | null,
+): FaultMaker {
+  return (cluster, random) => {
+    const group = random.pick(cluster.groups);
+    if (group.kind === 'replicas') return ofSeveral(group, random, cluster);
+    return ofOne(group, random, cluster);
+  };
+}
+
+function isServing(group: LockGroup): boolean {
+  return group.active.process.life !== null;
 }
 
 /** The process dies at once, and is started again. */
-const serverCrash: FaultMaker = (cluster, random) => {
-  const group = serving(cluster, random);
-  if (group === null) return null;
+function serverCrash(group: LockGroup, random: Random, cluster: Cluster): Fault | null {
+  if (!isServing(group)) return null;
   const forMs = random.pick(RESTART_MS);
   if (cluster.plan.isOneProcess) return oneProcessDown(cluster, forMs);
   group.kill();
@@ -29,7 +41,7 @@ const serverCrash: FaultMaker = (cluster, random) => {
       if (group.active.process.life === null) void group.start();
     },
   };
-};
+}
 
 function oneProcessDown(cluster: Cluster, forMs: number): Fault {
   const [host] = cluster.hosts;
@@ -48,12 +60,10 @@ function oneProcessDown(cluster: Cluster, forMs: number): Fault {
 }
 
 /** SIGTERM: hands over in order, then starts again. */
-const serverStop: FaultMaker = (cluster, random) => {
-  const group = serving(cluster, random);
-  const replica = group?.active.replica ?? null;
-  if (group === null || replica === null || group.active.process.isPaused || cluster.plan.isOneProcess)
-    return null;
+function serverStop(group: LockGroup, random: Random, cluster: Cluster): Fault | null {
   const { active } = group;
+  const { replica } = active;
+  if (replica === null || active.process.isPaused || cluster.plan.isOneProcess) return null;
   const { life } = active.process;
   let isDown = false;
   const down = (): void => {
@@ -65,11 +75,10 @@ const serverStop: FaultMaker = (cluster, random) => {
   };
   void replica.stop().then(down, () => undefined);
   return { parts: [group.part], forMs: STOP_MS_MAX, end: down };
-};
+}
 
-const serverPause: FaultMaker = (cluster, random) => {
-  const group = serving(cluster, random);
-  if (group === null || group.active.process.isPaused) return null;
+function serverPause(group: LockGroup, random: Random, cluster: Cluster): Fault | null {
+  if (!isServing(group) || group.active.process.isPaused) return null;
   const { process } = group.active;
   const by = {};
   process.pause(by);
@@ -85,12 +94,11 @@ const serverPause: FaultMaker = (cluster, random) => {
       process.resume(by, { timersFirst: random.chance(0.7) });
     },
   };
-};
+}
 
 /** Another process takes the log over; the old one may be stopped meanwhile and wakes up as a leader of the past. */
-const serverUsurped: FaultMaker = (cluster, random) => {
-  const group = serving(cluster, random);
-  if (group === null) return null;
+function serverUsurped(group: LockGroup, random: Random): Fault | null {
+  if (!isServing(group)) return null;
   const { process } = group.active;
   const by = {};
   if (random.chance(0.7)) process.pause(by);
@@ -100,10 +108,9 @@ const serverUsurped: FaultMaker = (cluster, random) => {
     forMs: random.pick(PAUSE_MS),
     end: () => process.resume(by, { timersFirst: random.chance(0.7) }),
   };
-};
+}
 
-const logOutage: FaultMaker = (cluster, random) => {
-  const group = random.pick(cluster.groups);
+function logOutage(group: LockGroup, random: Random): Fault {
   for (const server of group.servers) server.setOutage(true);
   return {
     parts: [group.part],
@@ -112,10 +119,9 @@ const logOutage: FaultMaker = (cluster, random) => {
       for (const server of group.servers) server.setOutage(false);
     },
   };
-};
+}
 
-const logSlow: FaultMaker = (cluster, random) => {
-  const group = random.pick(cluster.groups);
+function logSlow(group: LockGroup, random: Random): Fault {
   const slowMs = random.pick([50, 300, 1_000, 4_000]);
   for (const server of group.servers) server.setSlow(slowMs);
   return {
@@ -125,21 +131,20 @@ const logSlow: FaultMaker = (cluster, random) => {
       for (const server of group.servers) server.setSlow(0);
     },
   };
-};
+}
 
 /** The leader loses the log and nobody has taken it. */
-const logDepose: FaultMaker = (cluster, random) => {
-  const group = random.pick(cluster.groups);
+function logDepose(group: LockGroup): Fault {
   group.store.depose();
   return moment([group.part]);
-};
+}
 
 export const serverFaults = {
-  serverCrash,
-  serverStop,
-  serverPause,
-  serverUsurped,
-  logOutage,
-  logSlow,
-  logDepose,
+  serverCrash: either(serverCrash, ofGroups.serverCrash),
+  serverStop: either(serverStop, ofGroups.serverStop),
+  serverPause: either(serverPause, ofGroups.serverPause),
+  serverUsurped: either(serverUsurped, () => null),
+  logOutage: either(logOutage, ofGroups.logOutage),
+  logSlow: either(logSlow, ofGroups.logSlow),
+  logDepose: either(logDepose, ofGroups.logDepose),
 } satisfies Record<string, FaultMaker>;

@@ -25,10 +25,11 @@ export class FaultsSeen {
     this.#onOver = onOver;
   }
 
-  begin(part: string): void {
+  /** `sinceUs`: when it began, if it is noticed late. */
+  begin(part: string, sinceUs = this.#world.nowUs): void {
     const known = this.#parts.get(part) ?? { open: 0, begun: 0, sinceUs: 0, beforeUs: -1, clearSinceUs: -1 };
     if (known.open++ === 0) {
-      known.sinceUs = this.#world.nowUs;
+      known.sinceUs = Math.max(sinceUs, known.clearSinceUs);
       known.beforeUs = known.clearSinceUs;
       known.begun = 0;
     }

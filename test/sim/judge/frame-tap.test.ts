@@ -40,6 +40,7 @@ function tapped() {
     lineage: 'lineage',
     findings,
     renewalProblem: () => null,
+    leads: () => true,
   });
   const process = new VirtualProcess(world, {
     name: 'server',

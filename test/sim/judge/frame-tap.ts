@@ -47,6 +47,8 @@ export interface FrameTapOptions {
   readonly findings: Findings;
   /** Why the sidecar must not renew this session now; null: it may (rule A3). */
   readonly renewalProblem: (session: SessionId) => string | null;
+  /** Whether the leader is in this process: what arrives here arrives there. */
+  readonly leads: (server: Life) => boolean;
 }
 
 export class FrameTap implements FrameWatch {
@@ -79,17 +81,21 @@ export class FrameTap implements FrameWatch {
     }
   }
 
-  serverReached(_number: number, { keepalive }: ClientFrame): void {
+  serverReached(_number: number, { keepalive }: ClientFrame, server: Life): void {
+    if (!this.#options.leads(server)) return;
     for (const { session, attach } of keepalive?.sessions ?? []) this.#options.judge.knocked(session, attach);
   }
 
   serverReceived(number: number, { requests, keepalive }: ClientFrame, server: Life): void {
-    const { judge } = this.#options;
+    const { judge, leads } = this.#options;
     const stream = this.#stream(number);
-    const behind = judge.builtBy(server);
+    const isAtLeader = leads(server);
+    // Elsewhere it has a way to go; by then at least this much was certain before it was asked.
+    const behind = isAtLeader ? judge.builtBy(server) : judge.entries;
     for (const { id } of requests) stream?.requestsBehind.set(id, behind);
     if (keepalive === undefined) return;
     stream?.keepalivesBehind.set(keepalive.number, behind);
+    if (!isAtLeader) return;
     for (const { session, attach } of keepalive.sessions) judge.heard(session, attach);
   }
 

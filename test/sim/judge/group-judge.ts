@@ -79,6 +79,10 @@ export class GroupJudge {
   readonly #knocked = new Map<SessionId, Moment>();
   readonly #heardAtStep = new Map<SessionId, number>();
   events = 0;
+  /** Told of each entry in the moment in which it becomes durable. */
+  onDurable: () => void = () => undefined;
+  /** When the leader in office took over, µs. */
+  tookOverAtUs = 0;
   readonly tally: LockTally = { shared: 0, semaphore: 0, joined: 0, partlyReleased: 0, permitsCut: 0 };
 
   constructor(world: World, options: GroupJudgeOptions) {
@@ -122,8 +126,10 @@ export class GroupJudge {
     const { entry, applied } = replay(this.state, stored);
     const { lineage, epoch, index, at, wallMs, eventHash } = entry;
     this.#world.mix(Number.parseInt(stored.hash.slice(0, 7), 16));
-    for (const command of entry.commands) {
-      if (command.type === 'configure') this.#configs.set(command.version, command.config);
+    for (const [place, command] of entry.commands.entries()) {
+      // Of two with the same version the second is refused (rule C11).
+      if (command.type === 'configure' && applied.results[place]?.type === 'done')
+        this.#configs.set(command.version, command.config);
     }
     const difference = compareWithModel(this.#model, entry, applied.events, applied.results);
     if (difference !== null) findings.add('naive-model', difference.message);
@@ -141,6 +147,7 @@ export class GroupJudge {
     this.#builtAt.delete(stored.hash);
     this.#checker.entry({ lineage, epoch, index, at, wallMs, eventHash, events: applied.events }, built.atMs);
     if (index % ENTRIES_BETWEEN_VERDICTS === 0) this.look();
+    this.onDurable();
   }
 
   /** What a replica says that it committed is what the log has. */
@@ -274,6 +281,7 @@ export class GroupJudge {
       case 'tookOver':
         // A new leader counts a full TTL for everybody (rule S5).
         for (const session of this.heardAtUs.keys()) this.#heard(session);
+        this.tookOverAtUs = this.#world.nowUs;
         return;
       default:
         return;

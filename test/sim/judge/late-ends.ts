@@ -2,7 +2,7 @@
  * Promise 4, strictly, where nothing stood in the way: a session of which its leader heard nothing is ended within
  * TTL + 1 s. (The checker must allow for times without commits; here it is known that there was nothing to allow for.)
  */
-import type { LockGroup } from '../nodes/lock-group.ts';
+import type { Group } from '../nodes/group.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
 import type { FaultsSeen } from './faults-seen.ts';
 import type { Findings } from './findings.ts';
@@ -23,11 +23,14 @@ export class LateEnds {
     this.#slowestRate = slowestRate;
   }
 
-  look({ judge, part, alias }: LockGroup): void {
+  look({ judge, part, parts, alias }: Group): void {
     for (const [session, heardAtUs] of judge.heardAtUs) {
       const ttlMs = judge.ttlOf(session) ?? 0;
       const dueUs = heardAtUs + (ttlMs / this.#slowestRate + LATE_MS) * US_PER_MS;
-      if (this.#world.nowUs <= dueUs || !this.#faultsSeen.isClear([part], heardAtUs)) continue;
+      // A front end that does not get ready after a change of leaders costs one TTL more (rule S4).
+      const isNew = heardAtUs <= judge.tookOverAtUs + (ttlMs / this.#slowestRate) * US_PER_MS;
+      const concerned = isNew ? parts : [part];
+      if (this.#world.nowUs <= dueUs || !this.#faultsSeen.isClear(concerned, heardAtUs)) continue;
       const silentMs = Math.round((this.#world.nowUs - heardAtUs) / US_PER_MS);
       this.#findings.add(
         'promise 4',

@@ -3,7 +3,7 @@
  * the session lasts (rule A5, cases B02, B03, C10). Each must go within seconds once nothing stands in the way.
  */
 import { keysOf } from '../../../src/core/holds.ts';
-import type { LockGroup } from '../nodes/lock-group.ts';
+import type { Group } from '../nodes/group.ts';
 import type { SidecarNode } from '../nodes/sidecar-node.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
 import type { FaultsSeen } from './faults-seen.ts';
@@ -23,7 +23,7 @@ export class OrphanWatch {
     this.#faultsSeen = faultsSeen;
   }
 
-  look(group: LockGroup, nodes: readonly SidecarNode[]): void {
+  look(group: Group, nodes: readonly SidecarNode[]): void {
     const { alias, judge } = group;
     for (const session of judge.state.sessions.values()) {
       const node = nodes.find(({ store }) => store.envelopeOf(alias, session.id) !== undefined);
@@ -49,7 +49,7 @@ export class OrphanWatch {
     this.#forgetOld();
   }
 
-  #note(what: string, isKnown: boolean, group: LockGroup, node: SidecarNode): void {
+  #note(what: string, isKnown: boolean, group: Group, node: SidecarNode): void {
     const { nowUs } = this.#world;
     if (isKnown) {
       this.#sinceUs.delete(what);
@@ -58,7 +58,7 @@ export class OrphanWatch {
     const sinceUs = this.#sinceUs.get(what) ?? nowUs;
     this.#sinceUs.set(what, sinceUs);
     if (nowUs - sinceUs <= ORPHANED_MS_MAX * US_PER_MS) return;
-    const parts = [node.part, node.linkPart(group.alias), group.part];
+    const parts = [node.part, node.linkPart(group.alias), ...group.parts];
     if (!this.#faultsSeen.isClear(parts, sinceUs)) this.#sinceUs.set(what, nowUs);
     else this.#findings.add('rule A5', `nobody wants ${what} any more, since ${sinceUs / US_PER_MS}`);
   }

@@ -3,8 +3,8 @@
  * And nothing is renewed for an application that must show itself by a stream and has not.
  */
 import type { SessionId } from '../../../src/api/entry.ts';
+import type { Group } from '../nodes/group.ts';
 import { silentSinceUs } from '../nodes/localhost.ts';
-import type { LockGroup } from '../nodes/lock-group.ts';
 import type { SidecarNode } from '../nodes/sidecar-node.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
 import type { FaultsSeen } from './faults-seen.ts';
@@ -24,12 +24,12 @@ export class SilenceWatch {
     this.#faultsSeen = faultsSeen;
   }
 
-  look(node: SidecarNode, groups: readonly LockGroup[]): void {
+  look(node: SidecarNode, groups: readonly Group[]): void {
     for (const [id, signs] of node.http.localhost.signs) {
       const envelope = node.store.envelopes.get(id);
       if (envelope === undefined) continue;
       const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
-      const isTooLong = ({ alias }: LockGroup): boolean => this.#isTooLong(node, alias, id, sinceUs);
+      const isTooLong = ({ alias }: Group): boolean => this.#isTooLong(node, alias, id, sinceUs);
       if (!groups.some(isTooLong)) continue;
       const isLeft =
         groups.filter((group) => !isTooLong(group) || this.#isHeldUp(node, group, id, sinceUs)).length > 0;
@@ -58,14 +58,14 @@ export class SilenceWatch {
   }
 
   /** Whether locks are still held or waited for in this group; a finding if nothing explains it. */
-  #isHeldUp(node: SidecarNode, group: LockGroup, id: string, sinceUs: number): boolean {
+  #isHeldUp(node: SidecarNode, group: Group, id: string, sinceUs: number): boolean {
     const session = node.store.groupSession(group.alias, id);
     const state = session === undefined ? undefined : group.judge.state.sessions.get(session);
     if (state === undefined || state.holds.size + state.waits.size === 0) return false;
     // A hold on a quarantined name is left aside until the name is given free again (rule C13), even if its session ends.
     const holds = [...state.holds.values()].filter(({ lock }) => state.ending === null || !lock.quarantined);
     if (holds.length + state.waits.size === 0) return true;
-    const parts = [node.part, node.linkPart(group.alias), group.part];
+    const parts = [node.part, node.linkPart(group.alias), ...group.parts];
     if (!this.#faultsSeen.isClear(parts, sinceUs)) return true;
     const silentMs = Math.round((this.#world.nowUs - sinceUs) / US_PER_MS);
     const message = `${group.alias}: the application of session ${session} was silent for ${silentMs} ms; it still has ${holds.length} locks and ${state.waits.size} waits`;

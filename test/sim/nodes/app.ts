@@ -6,13 +6,13 @@ import type { VirtualProcess } from '../world/process.ts';
 import type { AppGrant, AppShare } from './app-grant.ts';
 import type { AppSession, SessionKeeper } from './app-session.ts';
 import type { FencedResource } from './fenced-resource.ts';
-import type { LockGroup } from './lock-group.ts';
+import type { Group } from './group.ts';
 import type { SidecarNode } from './sidecar-node.ts';
 
 export interface ApplicationOptions {
   readonly process: VirtualProcess;
   readonly sidecar: SidecarNode;
-  readonly groups: ReadonlyMap<string, LockGroup>;
+  readonly groups: ReadonlyMap<string, Group>;
   readonly resource: FencedResource;
   readonly findings: Findings;
   readonly plan: Plan;

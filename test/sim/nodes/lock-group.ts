@@ -3,6 +3,7 @@
  * take the log over while the first is stopped and does not know it yet (rules L1, S5).
  */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
+import type { Command } from '../../../src/api/entry.ts';
 import type { Random } from '../../support/random.ts';
 import type { FaultsSeen } from '../judge/faults-seen.ts';
 import type { Findings } from '../judge/findings.ts';
@@ -11,7 +12,9 @@ import type { Plan } from '../plan.ts';
 import type { Listener } from '../world/network.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
 import type { World } from '../world/world.ts';
-import { LockServer, type WatchedStore } from './lock-server.ts';
+import type { Group } from './group.ts';
+import { LockServer } from './lock-server.ts';
+import type { WatchedStore } from './watched-log.ts';
 
 /** How soon a process that gave up is started again, ms. */
 const RESTART_MS_MIN = 50;
@@ -33,7 +36,8 @@ export interface LockGroupOptions {
   readonly onGaveUp?: () => void;
 }
 
-export class LockGroup {
+export class LockGroup implements Group {
+  readonly kind = 'single';
   readonly alias: string;
   readonly judge: GroupJudge;
   readonly store: WatchedStore;
@@ -77,6 +81,12 @@ export class LockGroup {
     return this.#active;
   }
 
+  get parts(): readonly string[] {
+    return [this.part];
+  }
+
+  readonly endpoints = 1;
+
   get servers(): readonly LockServer[] {
     return this.#servers;
   }
@@ -87,6 +97,23 @@ export class LockGroup {
     return replica === null || process.life === null
       ? null
       : { life: process.life, frontEnd: replica.frontEnd };
+  }
+
+  configure(config: NamespaceConfig | null): void {
+    this.config = config;
+    void this.#active.replica?.configure(config).catch(() => undefined);
+  }
+
+  submit(command: Command): void {
+    void this.#active.replica?.submit(command).catch(() => undefined);
+  }
+
+  leads(): boolean {
+    return true;
+  }
+
+  look(): void {
+    // What hinders it is known: the faults that strike it, and slow appends.
   }
 
   /** Resolves when the active server serves; `life`: one that it shares with a sidecar. */

@@ -4,68 +4,13 @@
  */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import { LogUnavailableError } from '../../../src/log/errors.ts';
-import { MemoryLog } from '../../../src/log/memory-log.ts';
-import { MemoryStore } from '../../../src/log/memory-store.ts';
-import {
-  type AppendOutcome,
-  DeposedError,
-  type Leadership,
-  type StoredEntry,
-} from '../../../src/log/port.ts';
+import { DeposedError } from '../../../src/log/port.ts';
 import { Replica } from '../../../src/server/replica.ts';
 import type { Findings } from '../judge/findings.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import type { Plan } from '../plan.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
-import { US_PER_MS } from '../world/world.ts';
-
-/** An append that takes longer counts as a stall of the leader, which spares sessions for a while (rule S6). */
-const STALL_MS = 400;
-
-/** Tells the judge of every entry in the moment in which it becomes durable. */
-export class WatchedStore extends MemoryStore {
-  judge: GroupJudge | null = null;
-
-  override append(leadership: Leadership, entry: StoredEntry): AppendOutcome {
-    const before = this.head().index;
-    const outcome = super.append(leadership, entry);
-    if (this.head().index > before) this.judge?.durable(entry);
-    return outcome;
-  }
-}
-
-/** Tells the judge when an entry is sent for the first time, and of appends that took long. */
-class WatchedLog extends MemoryLog {
-  readonly #life: Life;
-  readonly #judge: GroupJudge;
-  readonly #onStall: (fromUs: number) => void;
-
-  constructor(
-    store: WatchedStore,
-    faults: ConstructorParameters<typeof MemoryLog>[1],
-    watch: { readonly life: Life; readonly judge: GroupJudge; readonly onStall: (fromUs: number) => void },
-  ) {
-    super(store, faults);
-    this.#life = watch.life;
-    this.#judge = watch.judge;
-    this.#onStall = watch.onStall;
-  }
-
-  override async append(leadership: Leadership, entry: StoredEntry): Promise<AppendOutcome> {
-    const { world } = this.#life.process;
-    const fromUs = world.nowUs;
-    this.#judge.built(this.#life, entry);
-    const outcome = await super.append(leadership, entry);
-    if (world.nowUs - fromUs > STALL_MS * US_PER_MS) this.#onStall(fromUs);
-    return outcome;
-  }
-
-  override async campaign(serverId: string): Promise<Leadership> {
-    const leadership = await super.campaign(serverId);
-    this.#judge.epochLed(leadership.epoch, serverId);
-    return leadership;
-  }
-}
+import { WatchedLog, type WatchedStore } from './watched-log.ts';
 
 /** Why a server may end by itself: its log was taken over, or does not answer. */
 function isExpected(why: unknown): boolean {

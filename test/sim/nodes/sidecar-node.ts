@@ -13,9 +13,9 @@ import type { Link } from '../world/network.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
 import { US_PER_MS } from '../world/world.ts';
 import type { AppShare } from './app-grant.ts';
+import type { Group } from './group.ts';
 import { LocalHttp } from './local-http.ts';
 import { type LocalhostOptions, silentSinceUs } from './localhost.ts';
-import type { LockGroup } from './lock-group.ts';
 
 type EnvelopeRecord = Extract<SidecarRecord, { type: 'envelope' }>;
 type GrantRecord = Extract<SidecarRecord, { type: 'grant' }>;
@@ -132,8 +132,9 @@ const ROUNDING_MS = 1;
 export interface SidecarNodeOptions {
   readonly name: string;
   readonly process: VirtualProcess;
-  readonly groups: readonly LockGroup[];
-  readonly links: ReadonlyMap<string, Link>;
+  readonly groups: readonly Group[];
+  /** To each server of each group. */
+  readonly links: ReadonlyMap<string, readonly Link[]>;
   readonly taps: ReadonlyMap<string, FrameTap>;
   readonly store: WatchedStateStore;
   /** Server and sidecar share their process. */
@@ -168,7 +169,7 @@ export class SidecarNode {
     return this.#sidecar;
   }
 
-  get links(): ReadonlyMap<string, Link> {
+  get links(): ReadonlyMap<string, readonly Link[]> {
     return this.#options.links;
   }
 
@@ -233,14 +234,18 @@ export class SidecarNode {
   }
 
   start(life: Life = this.process.start()): void {
-    const { groups, links, store, isOneProcess } = this.#options;
+    const options = this.#options;
+    const { groups, store, isOneProcess } = options;
     const sidecar = new Sidecar({ runtime: life.runtime, store });
     for (const group of groups) {
-      const link = links.get(group.alias) as Link;
+      const links = options.links.get(group.alias) as readonly Link[];
+      // As grpcConnect does: each new stream goes to the next server (rule S8).
+      let next = Math.floor(links.length > 1 ? life.runtime.random.fraction() * links.length : 0);
       sidecar.addNamespace({
         alias: group.alias,
         connect: (handler) => {
-          const listener = isOneProcess ? group.listener() : null;
+          const link = links[next++ % links.length] as Link;
+          const listener = isOneProcess ? group.listener(0) : null;
           return listener === null ? link.connect(life, handler) : link.connectWithin(listener, handler);
         },
         metrics: silentSidecarMetrics,

@@ -8,9 +8,9 @@ import { type Asked, chooseLock } from '../plan-locks.ts';
 import type { App } from './app.ts';
 import { AppGrant, type AppShare, grantId } from './app-grant.ts';
 import type { AppSession } from './app-session.ts';
+import type { Group } from './group.ts';
 import { Holding } from './holding.ts';
 import type { Outcome } from './local-http.ts';
-import type { LockGroup } from './lock-group.ts';
 
 /** The group's answer to a new acquire is waited for so long (rule S11); a refusal after a wait also asks who holds. */
 const ANSWER_MS_MIN = 2_000;
@@ -30,7 +30,7 @@ const MORE_MAX = 3;
 
 /** Where an acquire is to happen; `session` null: in a session of its own. */
 interface Target {
-  readonly group: LockGroup;
+  readonly group: Group;
   readonly name: string;
   readonly fullName: string;
   readonly session: AppSession | null;
@@ -113,7 +113,7 @@ export class Worker {
     const { plan, groups } = options;
     const alias = random.pick(plan.aliases);
     const name = `job-${random.int(plan.names)}`;
-    const group = groups.get(alias) as LockGroup;
+    const group = groups.get(alias) as Group;
     const asked = chooseLock(plan.locks, group.config, name, random);
     const request = this.#request(session, asked);
     return {

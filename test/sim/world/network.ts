@@ -6,8 +6,9 @@
 import type { ClientFrame, ClientHandler, ClientStream, ServerFrame } from '../../../src/api/wire.ts';
 import type { FrontEnd } from '../../../src/server/front-end.ts';
 import type { Random } from '../../support/random.ts';
+import { type Direction, drawDelayUs, drawNoticeMs, Pipe } from './pipe.ts';
 import type { Life } from './process.ts';
-import { US_PER_MS, type World } from './world.ts';
+import type { World } from './world.ts';
 
 /** A front end that accepts streams, and the life of the process it belongs to. */
 export interface Listener {
@@ -19,7 +20,7 @@ export interface Listener {
 export interface FrameWatch {
   clientSent(stream: number, frame: ClientFrame): void;
   /** It lies in the server's socket; a stopped server has not read it yet. */
-  serverReached(stream: number, frame: ClientFrame): void;
+  serverReached(stream: number, frame: ClientFrame, server: Life): void;
   serverReceived(stream: number, frame: ClientFrame, server: Life): void;
   serverSent(stream: number, frame: ServerFrame): void;
   clientReceived(stream: number, frame: ServerFrame): void;
@@ -27,22 +28,17 @@ export interface FrameWatch {
   ended(stream: number): void;
 }
 
-export type Direction = 'toServer' | 'toClient';
-
 export interface LinkOptions {
   readonly name: string;
   readonly watch: FrameWatch;
   /** Where a new stream arrives; null: nobody listens. */
   readonly listener: () => Listener | null;
   readonly delayMs: { readonly from: number; readonly to: number };
+  /** Shared by links whose streams must not have the same numbers; left out: this link's own. */
+  readonly numbers?: { last: number };
 }
 
-/** Longest time after which the side of a broken stream notices, ms: a reset comes at once, a lost peer only by time-out. */
-const NOTICE_MS_MAX = 20_000;
-const RESET_MS_MAX = 5;
 const RECOVERY_MS_MAX = 60;
-/** Between two frames that come out of a stall. */
-const SPACING_US_MAX = 2_000;
 /** One process serves the developer alone, as `leasehold dev` does: identities come with the cluster. */
 const DEVELOPER = { account: 'dev/developer', podUid: '' };
 
@@ -53,12 +49,13 @@ export class Link {
   readonly #streams = new Set<VirtualStream>();
   readonly #stalled: Record<Direction, boolean> = { toServer: false, toClient: false };
   #isCut = false;
-  #lastStream = 0;
+  readonly #numbers: { last: number };
 
   constructor(world: World, options: LinkOptions) {
     this.world = world;
     this.options = options;
     this.random = world.random(`link ${options.name}`);
+    this.#numbers = options.numbers ?? { last: 0 };
   }
 
   get isCut(): boolean {
@@ -71,7 +68,7 @@ export class Link {
 
   /** The sidecar's way to the group; `life`: whose code calls it. */
   connect(life: Life, handler: ClientHandler): ClientStream {
-    const stream = new VirtualStream(this, life, handler, ++this.#lastStream);
+    const stream = new VirtualStream(this, life, handler, ++this.#numbers.last);
     this.#streams.add(stream);
     return stream;
   }
@@ -79,7 +76,7 @@ export class Link {
   /** The same inside one process: nothing travels, nothing gets lost. */
   connectWithin({ frontEnd, life }: Listener, handler: ClientHandler): ClientStream {
     const { watch } = this.options;
-    const number = ++this.#lastStream;
+    const number = ++this.#numbers.last;
     const stream = frontEnd.connect(DEVELOPER, {
       onFrame: (frame) => {
         watch.serverSent(number, frame);
@@ -94,7 +91,7 @@ export class Link {
     return {
       send: (frame) => {
         watch.clientSent(number, frame);
-        watch.serverReached(number, frame);
+        watch.serverReached(number, frame, life);
         watch.serverReceived(number, frame, life);
         stream.send(frame);
       },
@@ -145,53 +142,11 @@ export class Link {
   }
 
   drawDelayUs(): number {
-    const { from, to } = this.options.delayMs;
-    // Mostly near the short end, sometimes long.
-    const share = this.random.int(1_000) / 1_000;
-    return Math.ceil((from + (to - from) * share ** 4) * US_PER_MS);
+    return drawDelayUs(this.random, this.options.delayMs);
   }
 
   drawNoticeMs(silently: boolean): number {
-    if (silently) return this.random.between(1_000, NOTICE_MS_MAX);
-    return this.random.chance(0.8) ? this.random.between(0, RESET_MS_MAX) : this.random.between(0, 2_000);
-  }
-}
-
-/** Frames on their way in one direction, in order. */
-class Pipe {
-  readonly #link: Link;
-  readonly #held: (() => void)[] = [];
-  #lastUs = 0;
-  #isStalled: boolean;
-
-  constructor(link: Link, direction: Direction) {
-    this.#link = link;
-    this.#isStalled = link.isStalled(direction);
-  }
-
-  stall(): void {
-    this.#isStalled = true;
-  }
-
-  send(arrive: () => void): void {
-    const { world } = this.#link;
-    this.#lastUs = Math.max(this.#lastUs + 1, world.nowUs + this.#link.drawDelayUs());
-    world.at(this.#lastUs, () => {
-      if (this.#isStalled || this.#held.length > 0) this.#held.push(arrive);
-      else arrive();
-    });
-  }
-
-  /** Lets go what a stall held up, one after the other; what comes meanwhile waits behind it. */
-  flow(): void {
-    this.#isStalled = false;
-    const next = (): void => {
-      if (this.#isStalled) return;
-      this.#held.shift()?.();
-      if (this.#held.length > 0) world.at(world.nowUs + random.int(SPACING_US_MAX), next);
-    };
-    const { world, random } = this.#link;
-    next();
+    return drawNoticeMs(this.random, silently);
   }
 }
 
@@ -217,7 +172,7 @@ class VirtualStream implements ClientStream {
     this.#number = number;
     this.#toServer = new Pipe(link, 'toServer');
     this.#toClient = new Pipe(link, 'toClient');
-    this.#toServer.send(() => this.#arriveAtServer());
+    this.#toServer.carry(() => this.#arriveAtServer());
   }
 
   get serverLife(): Life | null {
@@ -228,8 +183,9 @@ class VirtualStream implements ClientStream {
     if (this.clientLife.isOver) return;
     const { watch } = this.#link.options;
     watch.clientSent(this.#number, frame);
-    this.#toServer.send(() => {
-      if (!this.#isBroken && this.#serverLife !== null) watch.serverReached(this.#number, frame);
+    this.#toServer.carry(() => {
+      if (!this.#isBroken && this.#serverLife !== null)
+        watch.serverReached(this.#number, frame, this.#serverLife);
       this.#onServer((stream, life) => {
         watch.serverReceived(this.#number, frame, life);
         stream.send(frame);
@@ -240,7 +196,7 @@ class VirtualStream implements ClientStream {
   close(): void {
     if (!this.#isClientOpen) return;
     this.#clientIsDone();
-    this.#toServer.send(() =>
+    this.#toServer.carry(() =>
       this.#onServer((stream) => {
         this.#end();
         stream.close();
@@ -285,7 +241,7 @@ class VirtualStream implements ClientStream {
       this.#atServer = frontEnd.connect(DEVELOPER, {
         onFrame: (frame) => this.#sendToClient(frame),
         onClose: () =>
-          this.#toClient.send(() => {
+          this.#toClient.carry(() => {
             this.#end();
             this.#closeAtClient();
           }),
@@ -304,7 +260,7 @@ class VirtualStream implements ClientStream {
 
   #sendToClient(frame: ServerFrame): void {
     this.#link.options.watch.serverSent(this.#number, frame);
-    this.#toClient.send(() => {
+    this.#toClient.carry(() => {
       if (this.#isBroken) return;
       this.clientLife.process.enter(this.clientLife, 'message', () => {
         if (!this.#isClientOpen) return;

@@ -72,6 +72,11 @@ export class VirtualProcess {
     return this.#life;
   }
 
+  /** How often it has been started. */
+  get lives(): number {
+    return this.#lives;
+  }
+
   get isPaused(): boolean {
     return this.#pausedBy.size > 0;
   }

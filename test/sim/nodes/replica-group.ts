@@ -1,0 +1,176 @@
+/**
+ * A lock group of several replicas on one log: each a process on a machine of its own, with streams between them. Whether the group is
+ * hindered is measured, not assumed: it is while nothing is committed although something is due.
+ */
+import type { NamespaceConfig } from '../../../src/api/config.ts';
+import type { Command } from '../../../src/api/entry.ts';
+import { configure } from '../../../src/server/configure.ts';
+import type { Random } from '../../support/random.ts';
+import type { GroupJudge } from '../judge/group-judge.ts';
+import { RelayTap } from '../judge/relay-tap.ts';
+import type { Listener } from '../world/network.ts';
+import type { Life, VirtualProcess } from '../world/process.ts';
+import { RelayLink } from '../world/relay-link.ts';
+import { US_PER_MS, type World } from '../world/world.ts';
+import type { Group } from './group.ts';
+import type { LeasedStore } from './leased-store.ts';
+import { type ReplicaGroupOptions, ReplicaServer } from './replica-server.ts';
+
+/** How soon a process that gave up is started again, ms. */
+const RESTART_MS_MIN = 50;
+const RESTART_MS_MAX = 2_000;
+/** Entries are due every 250 ms while sessions are open, every 2 s otherwise (rule S1). */
+const GAP_MS = 700;
+const IDLE_GAP_MS = 2_600;
+
+/** The way between two replicas, in both roles. */
+export interface Pair {
+  readonly servers: readonly [ReplicaServer, ReplicaServer];
+  readonly links: readonly [RelayLink, RelayLink];
+}
+
+export class ReplicaGroup implements Group {
+  readonly kind = 'replicas';
+  readonly alias: string;
+  readonly judge: GroupJudge;
+  readonly store: LeasedStore;
+  readonly part: string;
+  readonly servers: readonly ReplicaServer[];
+  readonly pairs: readonly Pair[];
+  config: NamespaceConfig | null;
+  readonly #world: World;
+  readonly #options: ReplicaGroupOptions;
+  readonly #random: Random;
+  readonly #relays: readonly RelayLink[];
+  #lastCommitUs = 0;
+  #isHindered = false;
+
+  constructor(world: World, options: ReplicaGroupOptions) {
+    this.#world = world;
+    this.#options = options;
+    this.#random = world.random(`group ${options.alias}`);
+    this.alias = options.alias;
+    this.judge = options.judge;
+    this.store = options.store;
+    this.part = `server ${options.alias}`;
+    this.config = options.config;
+    const relays = new Map(options.processes.map(({ name }) => [name, new Map<string, RelayLink>()]));
+    this.servers = options.processes.map(
+      (process) =>
+        new ReplicaServer({
+          process,
+          group: options,
+          config: () => this.config,
+          relays: relays.get(process.name) as ReadonlyMap<string, RelayLink>,
+          onDeposed: (life) => {
+            for (const link of this.#relays) link.deposed(life);
+          },
+          onHalted: (server, error) => this.#halted(server, error),
+        }),
+    );
+    this.pairs = this.#makePairs(relays);
+    this.#relays = this.pairs.flatMap(({ links }) => links);
+    this.judge.onDurable = () => this.#committed();
+  }
+
+  get endpoints(): number {
+    return this.servers.length;
+  }
+
+  get parts(): readonly string[] {
+    return [this.part, ...this.servers.map(({ part }) => part)];
+  }
+
+  get leader(): ReplicaServer | null {
+    return this.servers.find(({ isLeading }) => isLeading) ?? null;
+  }
+
+  listener(place: number): Listener | null {
+    const { member, process } = this.servers[place] as ReplicaServer;
+    return member === null || process.life === null
+      ? null
+      : { life: process.life, frontEnd: member.frontEnd };
+  }
+
+  leads(life: Life): boolean {
+    return this.servers.some(({ process, member }) => process.life === life && member?.leader != null);
+  }
+
+  async start(): Promise<void> {
+    for (const server of this.servers) server.start();
+    while (this.leader === null) await this.#world.sleep(20);
+  }
+
+  kill(server: ReplicaServer): void {
+    const { life } = server.process;
+    server.kill();
+    if (life === null) return;
+    for (const link of this.#relays) link.lifeEnded(life);
+    this.#options.onLifeEnded(life);
+  }
+
+  startAgain(server: ReplicaServer): void {
+    this.#world.mustSettle();
+    if (server.process.life === null) server.start();
+  }
+
+  configure(config: NamespaceConfig | null): void {
+    this.config = config;
+    const leader = this.leader?.member?.leader ?? null;
+    if (leader !== null) void configure(leader, config).catch(() => undefined);
+  }
+
+  submit(command: Command): void {
+    void this.leader?.member?.leader?.submit([command]).catch(() => undefined);
+  }
+
+  look(): void {
+    const gapUs = this.#world.nowUs - this.#lastCommitUs;
+    if (this.#isHindered || gapUs < this.#gapMsMax * US_PER_MS) return;
+    this.#isHindered = true;
+    this.#options.faultsSeen.begin(this.part, this.#lastCommitUs);
+  }
+
+  get #gapMsMax(): number {
+    return this.judge.state.sessions.size > 0 ? GAP_MS : IDLE_GAP_MS;
+  }
+
+  #committed(): void {
+    this.look();
+    this.#lastCommitUs = this.#world.nowUs;
+    if (!this.#isHindered) return;
+    this.#isHindered = false;
+    this.#options.faultsSeen.end(this.part);
+  }
+
+  #makePairs(relays: ReadonlyMap<string, Map<string, RelayLink>>): Pair[] {
+    const { plan, judge, findings, processes } = this.#options;
+    const tap = new RelayTap({ judge, findings });
+    const link = (from: number, to: number): RelayLink => {
+      const [caller, called] = [processes[from], processes[to]] as [VirtualProcess, VirtualProcess];
+      const made = new RelayLink(this.#world, {
+        name: `relay ${caller.name} ${called.name}`,
+        peer: () => (this.servers[to] as ReplicaServer).peer(),
+        watch: tap,
+        delayMs: plan.networkDelayMs,
+      });
+      relays.get(caller.name)?.set(called.name, made);
+      return made;
+    };
+    return processes.flatMap((_, one) =>
+      Array.from({ length: one }, (_, other): Pair => {
+        const servers = [this.servers[one], this.servers[other]] as [ReplicaServer, ReplicaServer];
+        return { servers, links: [link(one, other), link(other, one)] };
+      }),
+    );
+  }
+
+  #halted(server: ReplicaServer, error: unknown): void {
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    this.#options.findings.add('server-failed', `${server.process.name} cannot go on: ${text}`);
+    this.#world.afterMs(this.#random.between(RESTART_MS_MIN, RESTART_MS_MAX), () => {
+      this.kill(server);
+      this.startAgain(server);
+    });
+  }
+}

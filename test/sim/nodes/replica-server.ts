@@ -1,0 +1,125 @@
+/**
+ * One lock server of a group of several: the shipped Member with its front end, its handle on the group's log, and its streams to whoever
+ * leads. It can be killed, stopped and started again at any moment.
+ */
+import type { NamespaceConfig } from '../../../src/api/config.ts';
+import { Member } from '../../../src/server/member.ts';
+import { SUSPICION_DEFAULTS } from '../../../src/server/suspicion.ts';
+import type { FaultsSeen } from '../judge/faults-seen.ts';
+import type { Findings } from '../judge/findings.ts';
+import type { GroupJudge } from '../judge/group-judge.ts';
+import type { Plan } from '../plan.ts';
+import type { Life, VirtualProcess } from '../world/process.ts';
+import type { RelayLink, RelayPeer } from '../world/relay-link.ts';
+import { LeasedLog, type LeasedStore } from './leased-store.ts';
+
+export interface ReplicaGroupOptions {
+  readonly alias: string;
+  readonly plan: Plan;
+  /** To begin with. */
+  readonly config: NamespaceConfig | null;
+  readonly store: LeasedStore;
+  readonly judge: GroupJudge;
+  readonly findings: Findings;
+  readonly faultsSeen: FaultsSeen;
+  readonly processes: readonly VirtualProcess[];
+  readonly onLifeEnded: (life: Life) => void;
+}
+
+export interface ReplicaServerOptions {
+  readonly process: VirtualProcess;
+  readonly group: ReplicaGroupOptions;
+  /** Configuration to bring into force when it leads. */
+  readonly config: () => ReplicaGroupOptions['config'];
+  /** Its ways to the others, by their names. */
+  readonly relays: ReadonlyMap<string, RelayLink>;
+  readonly onDeposed: (life: Life) => void;
+  /** It cannot go on. */
+  readonly onHalted: (server: ReplicaServer, error: unknown) => void;
+}
+
+export class ReplicaServer {
+  readonly process: VirtualProcess;
+  readonly part: string;
+  readonly #options: ReplicaServerOptions;
+  #log: LeasedLog | null = null;
+  #member: Member | null = null;
+  #slowMs = 0;
+  #outages = 0;
+
+  constructor(options: ReplicaServerOptions) {
+    this.#options = options;
+    this.process = options.process;
+    this.part = options.process.name;
+  }
+
+  /** Null while it does not run. */
+  get member(): Member | null {
+    return this.#member;
+  }
+
+  get isLeading(): boolean {
+    return this.#member?.leader?.isLeading === true;
+  }
+
+  /** Its log answers it. */
+  get isOnStore(): boolean {
+    return this.#outages === 0;
+  }
+
+  peer(): RelayPeer | null {
+    const { life } = this.process;
+    const member = this.#member;
+    return life === null || member === null ? null : { life, leader: () => member.leader };
+  }
+
+  start(): void {
+    const { group, relays, onDeposed, onHalted, config } = this.#options;
+    const { store, judge, plan } = group;
+    const life = this.process.start();
+    const { timers, random } = life.runtime;
+    const { from, to } = plan.logLatencyMs;
+    const faults = {
+      timers,
+      random,
+      latencyMs: (drawn: typeof random) => this.#slowMs + from + (to - from) * drawn.fraction() ** 3,
+      unknownOutcomes: plan.unknownOutcomes,
+    };
+    const log = new LeasedLog(store, faults, { life, judge, onStall: () => undefined });
+    log.setOutage(this.#outages > 0);
+    this.#log = log;
+    this.#member = Member.start({
+      runtime: life.runtime,
+      log,
+      serverId: this.process.name,
+      get config() {
+        return config();
+      },
+      suspicion: SUSPICION_DEFAULTS,
+      dial: (to, handler) => relays.get(to)?.dial(life, handler) ?? null,
+      onCommitted: (entry) => judge.reported(entry),
+      onDeposed: () => onDeposed(life),
+      onHalted: (error) => {
+        if (!life.isOver) onHalted(this, error);
+      },
+      ...(plan.snapshotDueBytes === undefined ? {} : { snapshotDueBytes: plan.snapshotDueBytes }),
+    });
+  }
+
+  kill(): void {
+    this.#log?.crash();
+    this.#log = null;
+    this.#member = null;
+    this.process.kill();
+  }
+
+  /** Its calls to the storage are not answered until as many `false` as `true` have come. */
+  setOutage(outage: boolean): void {
+    this.#outages += outage ? 1 : -1;
+    this.#log?.setOutage(this.#outages > 0);
+  }
+
+  setSlow(slowMs: number): void {
+    this.#slowMs = slowMs;
+  }
+}

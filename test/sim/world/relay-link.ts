@@ -1,0 +1,265 @@
+/**
+ * The network between two replicas of a group, for the streams that the front end of one has to the leader in the other. It can be cut,
+ * and stand still in one direction or both. What happens at the leader's end is what the relay service does: a front end's newer stream
+ * closes its older one, unread (rule S4), and who is accepted hears of the leader every 200 ms (rule S7).
+ */
+import type { LeaderFrame, RelayFrame } from '../../../src/api/wire.ts';
+import type { Leader } from '../../../src/server/leader.ts';
+import type { LeaderStream, LeaderStreamHandler } from '../../../src/server/leader-link.ts';
+import type { FrontEndLink } from '../../../src/server/outbox.ts';
+import type { Random } from '../../support/random.ts';
+import { type DelayMs, type Direction, drawDelayUs, drawNoticeMs, Pipe, type PipeHost } from './pipe.ts';
+import type { Life } from './process.ts';
+import type { World } from './world.ts';
+
+const PING_MS = 200;
+const RECOVERY_MS_MAX = 60;
+
+/** The replica that is called. */
+export interface RelayPeer {
+  readonly life: Life;
+  /** Null: it does not lead. */
+  readonly leader: () => Leader | null;
+}
+
+/** Sees what arrives at a leader and what it says, on streams of other replicas. */
+export interface RelayWatch {
+  /** It lies in the socket. */
+  reached(frame: RelayFrame): void;
+  received(stream: object, frame: RelayFrame, leader: Life): void;
+  sent(stream: object, frame: LeaderFrame): void;
+}
+
+export interface RelayLinkOptions {
+  readonly name: string;
+  readonly peer: () => RelayPeer | null;
+  readonly watch: RelayWatch;
+  readonly delayMs: DelayMs;
+}
+
+export class RelayLink implements PipeHost {
+  readonly world: World;
+  readonly options: RelayLinkOptions;
+  readonly random: Random;
+  readonly #streams = new Set<RelayStream>();
+  readonly #stalled: Record<Direction, boolean> = { toServer: false, toClient: false };
+  #isCut = false;
+
+  constructor(world: World, options: RelayLinkOptions) {
+    this.world = world;
+    this.options = options;
+    this.random = world.random(`relay ${options.name}`);
+  }
+
+  get isCut(): boolean {
+    return this.#isCut;
+  }
+
+  isStalled(direction: Direction): boolean {
+    return this.#stalled[direction];
+  }
+
+  dial(life: Life, handler: LeaderStreamHandler): LeaderStream {
+    const stream = new RelayStream(this, life, handler);
+    this.#streams.add(stream);
+    return stream;
+  }
+
+  cut({ silently }: { readonly silently: boolean }): void {
+    this.#isCut = true;
+    this.world.trace?.(`${this.options.name} is cut${silently ? ' silently' : ''}`);
+    for (const stream of [...this.#streams]) stream.break({ silently });
+  }
+
+  mend(): void {
+    this.#isCut = false;
+    this.world.trace?.(`${this.options.name} is whole again`);
+  }
+
+  stall(direction: Direction): void {
+    this.#stalled[direction] = true;
+    for (const stream of this.#streams) stream.stall(direction);
+    this.world.trace?.(`${this.options.name} stalls ${direction}`);
+  }
+
+  unstall(direction: Direction): void {
+    this.#stalled[direction] = false;
+    this.world.trace?.(`${this.options.name} flows ${direction} again`);
+    for (const stream of this.#streams) {
+      this.world.afterMs(this.random.int(RECOVERY_MS_MAX), () => stream.flow(direction));
+    }
+  }
+
+  /** A replica is gone. */
+  lifeEnded(life: Life): void {
+    for (const stream of [...this.#streams]) {
+      if (stream.clientLife === life || stream.serverLife === life) stream.break({ silently: false });
+    }
+  }
+
+  /** The replica at the other end leads no more. */
+  deposed(life: Life): void {
+    for (const stream of [...this.#streams]) if (stream.serverLife === life) stream.refuse();
+  }
+
+  /** A newer stream has arrived: older ones are closed, unread. */
+  superseded(newer: RelayStream): void {
+    for (const stream of [...this.#streams]) if (stream !== newer && stream.isAccepted) stream.refuse();
+  }
+
+  forget(stream: RelayStream): void {
+    this.#streams.delete(stream);
+  }
+
+  drawDelayUs(): number {
+    return drawDelayUs(this.random, this.options.delayMs);
+  }
+}
+
+class RelayStream implements LeaderStream, FrontEndLink {
+  readonly clientLife: Life;
+  readonly #link: RelayLink;
+  readonly #handler: LeaderStreamHandler;
+  readonly #toServer: Pipe;
+  readonly #toClient: Pipe;
+  #serverLife: Life | null = null;
+  #leader: Leader | null = null;
+  #isClientOpen = true;
+  #isBroken = false;
+
+  constructor(link: RelayLink, life: Life, handler: LeaderStreamHandler) {
+    this.#link = link;
+    this.clientLife = life;
+    this.#handler = handler;
+    this.#toServer = new Pipe(link, 'toServer');
+    this.#toClient = new Pipe(link, 'toClient');
+    this.#toServer.carry(() => this.#arrive());
+  }
+
+  get serverLife(): Life | null {
+    return this.#serverLife;
+  }
+
+  get isAccepted(): boolean {
+    return this.#leader !== null;
+  }
+
+  /** Of either end: a relay frame from the front end, a leader's frame from the leader. */
+  send(frame: RelayFrame | LeaderFrame): void {
+    if ('position' in frame) this.#sendToClient(frame);
+    else this.#sendToServer(frame);
+  }
+
+  close(): void {
+    if (!this.#isClientOpen) return;
+    this.#isClientOpen = false;
+    this.#toServer.carry(() => this.#onServer(() => this.#end()));
+  }
+
+  stall(direction: Direction): void {
+    (direction === 'toServer' ? this.#toServer : this.#toClient).stall();
+  }
+
+  flow(direction: Direction): void {
+    (direction === 'toServer' ? this.#toServer : this.#toClient).flow();
+  }
+
+  /** Nothing arrives any more on either side; each side notices in its own time. */
+  break({ silently }: { readonly silently: boolean }): void {
+    if (this.#isBroken) return;
+    this.#isBroken = true;
+    const { world, random } = this.#link;
+    this.#link.forget(this);
+    world.afterMs(drawNoticeMs(random, silently), () => this.#closeAtClient(false));
+    world.afterMs(drawNoticeMs(random, silently), () => {
+      const life = this.#serverLife;
+      if (life !== null) life.process.enter(life, 'message', () => this.#leave());
+    });
+  }
+
+  /** The leader's end closes it and says why: the front end knows that the replica lives. */
+  refuse(): void {
+    if (this.#isBroken) return;
+    this.#end();
+    this.#toClient.carry(() => this.#closeAtClient(true));
+  }
+
+  #arrive(): void {
+    if (this.#isBroken) return;
+    const peer = this.#link.isCut ? null : this.#link.options.peer();
+    if (peer === null) {
+      this.break({ silently: this.#link.isCut && this.#link.random.chance(0.5) });
+      return;
+    }
+    this.#serverLife = peer.life;
+    peer.life.process.enter(peer.life, 'message', () => {
+      if (this.#isBroken) return;
+      const leader = peer.leader();
+      if (leader === null) this.refuse();
+      else this.#accept(leader, peer.life);
+    });
+  }
+
+  #accept(leader: Leader, life: Life): void {
+    this.#link.superseded(this);
+    this.#leader = leader;
+    leader.connect(this);
+    const ping = (): void => {
+      if (this.#isBroken) return;
+      this.#sendToClient({ position: leader.position, groups: [] });
+      life.runtime.timers.after(PING_MS, ping);
+    };
+    ping();
+  }
+
+  #sendToServer(frame: RelayFrame): void {
+    if (this.clientLife.isOver || !this.#isClientOpen) return;
+    const { watch } = this.#link.options;
+    this.#toServer.carry(() => {
+      if (!this.#isBroken && this.#leader !== null) watch.reached(frame);
+      this.#onServer((leader, life) => {
+        watch.received(this, frame, life);
+        leader.receive(this, frame);
+      });
+    });
+  }
+
+  #sendToClient(frame: LeaderFrame): void {
+    if (this.#isBroken) return;
+    this.#link.options.watch.sent(this, frame);
+    this.#toClient.carry(() => {
+      if (this.#isBroken) return;
+      this.clientLife.process.enter(this.clientLife, 'message', () => {
+        if (this.#isClientOpen) this.#handler.onFrame(frame);
+      });
+    });
+  }
+
+  /** Behind what waits at the leader, so also behind the stream's own arrival. */
+  #onServer(act: (leader: Leader, life: Life) => void): void {
+    const life = this.#serverLife;
+    if (this.#isBroken || life === null) return;
+    life.process.enter(life, 'message', () => {
+      if (!this.#isBroken && this.#leader !== null) act(this.#leader, life);
+    });
+  }
+
+  #closeAtClient(isAnswered: boolean): void {
+    this.clientLife.process.enter(this.clientLife, 'message', () => {
+      if (!this.#isClientOpen) return;
+      this.#isClientOpen = false;
+      this.#handler.onClose(isAnswered);
+    });
+  }
+
+  #end(): void {
+    this.#isBroken = true;
+    this.#link.forget(this);
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#leader?.disconnect(this);
+    this.#leader = null;
+  }
+}
