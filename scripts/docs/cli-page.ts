@@ -24,7 +24,7 @@ ${GENERATED}
 
 \`npm run\` and \`npx\` do not reliably pass signals on: where a supervisor, cron or systemd stops the command, run \`npm run build\` once and start \`node dist/cli/main.js ...\` directly. The commands about locks and those of administrators run on Node.js 20; \`dev\`, \`group\`, \`server\`, \`sidecar\` and \`log dump\` need 22.13, and say so.
 
-Commands about locks talk to the lock API, by default at http://127.0.0.1:7070 (\`--url\`, \`LEASEHOLD_URL\`). Those for administrators (\`break\`, \`unquarantine\`, \`tail\`, \`inspect\`, \`history read\`) use the admin socket in the data folder of a running \`leasehold dev\` (\`--data\`), which applications have no access to. Durations are written as in manifests: \`30s\`, \`500ms\`, \`1h30m\`. With \`-o json\` the field names are stable: those of [API.md](API.md), or those that the command's help names.
+Commands about locks talk to the lock API, by default at http://127.0.0.1:7070 (\`--url\`, \`LEASEHOLD_URL\`). Those for administrators (\`break\`, \`unquarantine\`, \`tail\`, \`inspect\`, \`history read\`) use the admin socket of a running lock server, which applications have no access to: that of \`leasehold dev\` in its data folder, or of any server of a local group (\`--data\`), or the one that the configuration of a lock server names (\`--admin-socket\`, \`LEASEHOLD_ADMIN_SOCKET\`). Any replica of a group may be asked: what only the leader can answer is passed on to it. Durations are written as in manifests: \`30s\`, \`500ms\`, \`1h30m\`. With \`-o json\` the field names are stable: those of [API.md](API.md), or those that the command's help names.
 
 ## Commands
 

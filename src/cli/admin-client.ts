@@ -1,12 +1,12 @@
 /**
- * The client of the admin socket that a running `leasehold dev` keeps in its data folder.
+ * The client of the socket on which a lock server serves operators.
  */
 import { Client, credentials, Metadata } from '@grpc/grpc-js';
 import type { NamespaceConfig } from '../api/config.ts';
 import type { HistoryEntry } from '../api/entry.ts';
 import type { LockView } from '../api/wire.ts';
 import { systemClock } from '../platform/system-runtime.ts';
-import { decodeConfig } from '../server/grpc/config.ts';
+import { decodeConfig, encodeConfig } from '../server/grpc/config.ts';
 import { decodeHistoryEntry } from '../server/grpc/events.ts';
 import type {
   BreakRequest,
@@ -14,6 +14,7 @@ import type {
   GetLockResponse,
   ListLocksRequest,
   ListLocksResponse,
+  MembersResponse,
   NamespaceStatusMessage,
   QuarantineRequest,
   ReadHistoryRequest,
@@ -63,6 +64,15 @@ export class AdminClient {
   ): Promise<{ readonly locks: readonly LockView[]; readonly more: boolean }> {
     const { locks, more } = await this.#call<ListLocksResponse>('Inspect', 'ListLocks', request);
     return { locks: locks.map(decodeLock), more };
+  }
+
+  async members(namespace: string): Promise<MembersResponse> {
+    return this.#call<MembersResponse>('Inspect', 'Members', { namespace, onlySelf: false });
+  }
+
+  async configure(namespace: string, version: number, config: NamespaceConfig | null): Promise<void> {
+    const encoded = config === null ? null : encodeConfig(config);
+    await this.#call('Admin', 'Configure', { namespace, version, config: encoded });
   }
 
   async breakLock(request: BreakRequest): Promise<void> {

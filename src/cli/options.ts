@@ -1,5 +1,5 @@
 /** Options and arguments that several commands share, and how their texts are read. */
-import { InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../api/duration.ts';
 import { API_URL_DEFAULT, TOKEN_MAX } from '../api/limits.ts';
 import { DATA_FOLDER_DEFAULT } from './conventions.ts';
@@ -17,11 +17,27 @@ export function urlOption(): Option {
   return new Option('--url <url>', 'the lock API').env('LEASEHOLD_URL').default(API_URL_DEFAULT);
 }
 
-/** Where the admin socket of a running `leasehold dev` is. */
-export function dataOption(): Option {
-  return new Option('-d, --data <folder>', 'data folder of the running leasehold dev').default(
-    DATA_FOLDER_DEFAULT,
-  );
+/** Where a lock server serves operators: what the two options of `adminOptions` say. */
+export interface AdminTarget {
+  readonly data: string;
+  readonly adminSocket?: string;
+}
+
+/** For commands that talk to a lock server as an operator does. */
+export function withAdminOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        '-d, --data <folder>',
+        'data folder of the running leasehold dev, or folder of a group of "leasehold group up"',
+      ).default(DATA_FOLDER_DEFAULT),
+    )
+    .addOption(
+      new Option(
+        '--admin-socket <path>',
+        'instead: the socket that the configuration of a lock server names',
+      ).env('LEASEHOLD_ADMIN_SOCKET'),
+    );
 }
 
 /** Parses an option that is an index of the log. */

@@ -22,6 +22,7 @@ import type { Recovered } from './recovery.ts';
 import { Standby } from './standby.ts';
 import { SUSPICION_REASON, Suspicion, type SuspicionSettings } from './suspicion.ts';
 import { floorOfBirth } from './take-over.ts';
+import { type Watcher, Watchers } from './watchers.ts';
 
 /** How long a request waits for a leader. */
 const PATIENCE_MS = 5_000;
@@ -31,6 +32,9 @@ const LEADER_SEEN_MS = 700;
 const ANSWER_MS = 1_000;
 /** Pause before what failed is tried again. */
 const RETRY_MS = 250;
+/** The log is asked for so long what a status says of it. */
+const STATUS_MS_MAX = 1_000;
+const UNANSWERED = [null, null] as const;
 /** How often a standby judges its leader. */
 const WATCH_MS = 50;
 
@@ -40,6 +44,8 @@ export interface MemberOptions {
   readonly serverId: string;
   /** What it brings into force when it leads. */
   readonly config: NamespaceConfig | null;
+  /** `admin`: only at the birth of the log; from then on the configuration comes by Admin.Configure. Default: `file`. */
+  readonly configuredBy?: 'file' | 'admin';
   readonly dial: DialLeader;
   readonly suspicion: SuspicionSettings;
   readonly snapshotDueBytes?: number;
@@ -54,7 +60,9 @@ export interface MemberStatus {
   readonly serverId: string;
   readonly role: 'leading' | 'following' | 'starting';
   readonly position: Position;
-  /** Entries that it has not applied yet. */
+  /** The newest entry of the log; null: the log does not answer. */
+  readonly logIndex: number | null;
+  /** Entries that it has not applied yet, as far as it knows. */
   readonly lag: number;
   /** Who leads by the log. */
   readonly leader: LeaderRecord | null;
@@ -71,6 +79,7 @@ export class Member {
   readonly #options: MemberOptions;
   readonly #link: LeaderLink;
   readonly #suspicion: Suspicion;
+  readonly #watchers: Watchers;
   #recent = new RecentEvents();
   #standby: Standby | null = null;
   #leader: Leader | null = null;
@@ -82,8 +91,9 @@ export class Member {
   private constructor(options: MemberOptions) {
     const { runtime, log, serverId, dial } = options;
     this.#options = options;
+    this.#watchers = new Watchers(runtime.logger);
     this.#suspicion = new Suspicion(options.suspicion);
-    this.frontEnd = new FrontEnd(runtime, () => this.#state?.config ?? options.config, {
+    this.frontEnd = new FrontEnd(runtime, () => this.state?.config ?? options.config, {
       patienceMs: PATIENCE_MS,
       isLeaderless: () => this.#isLeaderless,
     });
@@ -102,16 +112,28 @@ export class Member {
     return this.#leader;
   }
 
+  /** The state that it has built so far, for figures; null: it has not read the log yet. */
+  get state(): State | null {
+    return this.#leader?.state ?? this.#standby?.state ?? null;
+  }
+
+  /** Calls back for every later commit that it sees. After a change of roles some may be left out: the log has them. */
+  watch(watcher: Watcher): () => void {
+    return this.#watchers.add(watcher);
+  }
+
   async status(): Promise<MemberStatus> {
-    const state = this.#state;
+    const { state } = this;
     const { log, serverId } = this.#options;
-    const [head, leader] = await Promise.all([log.head(), log.leader()]);
+    const answers = Promise.all([log.head(), log.leader()]).catch(orUnanswered);
+    const [head, leader] = await Promise.race([answers, this.#patience()]);
     const index = this.#leader?.position.index ?? this.#standby?.index ?? 0;
     return {
       serverId,
       role: this.#leader !== null ? 'leading' : this.#standby !== null ? 'following' : 'starting',
       position: { lineage: log.lineage, epoch: state?.epoch ?? 0, index },
-      lag: Math.max(0, head.index - index),
+      logIndex: head?.index ?? null,
+      lag: Math.max(0, (head?.index ?? 0) - index),
       leader,
       isOnLeader: this.#link.isOnLeader,
       clients: this.frontEnd.clients,
@@ -123,7 +145,7 @@ export class Member {
 
   /** Figures for /metrics; null before the log has been read. */
   gauges(): ServerGauges | null {
-    const state = this.#state;
+    const { state } = this;
     if (state === null) return null;
     return gaugesOf(state, this.#leader?.sizes ?? { logBytes: 0, snapshotBytes: 0 });
   }
@@ -155,10 +177,6 @@ export class Member {
     if (this.#standby === null) return 0;
     const { silentMs, state } = this.#standby;
     return state.sessions.size > 0 ? silentMs : silentMs - IDLE_BEAT_MS;
-  }
-
-  get #state(): State | null {
-    return this.#leader?.state ?? this.#standby?.state ?? null;
   }
 
   async #live(): Promise<void> {
@@ -227,7 +245,10 @@ export class Member {
       beatWhenIdle: true,
       recover,
       recent: this.#recent,
-      ...(onCommitted === undefined ? {} : { onCommitted }),
+      onCommitted: (entry, stats) => {
+        onCommitted?.(entry, stats);
+        this.#watchers.tell(entry);
+      },
       ...(snapshotDueBytes === undefined ? {} : { snapshotDueBytes }),
       onStopped,
     });
@@ -246,9 +267,12 @@ export class Member {
     const { logger } = this.#options.runtime;
     logger.info({ epoch: leader.position.epoch, index: leader.position.index }, 'leads');
     this.#link.lead(leader);
-    await configure(leader, this.#options.config).catch((error: unknown) => {
-      logger.error({ error }, 'the configuration is not in force');
-    });
+    const isOwnConfig = this.#options.configuredBy !== 'admin' || leader.state.configVersion === 0;
+    if (isOwnConfig) {
+      await configure(leader, this.#options.config).catch((error: unknown) => {
+        logger.error({ error }, 'the configuration is not in force');
+      });
+    }
     const reason = await stopped;
     logger.warn({ kind: reason.kind }, 'leads no more');
     this.#leader = null;
@@ -270,7 +294,9 @@ export class Member {
     }
   }
 
-  #saw({ epoch, index, events }: HistoryEntry): void {
+  #saw(entry: HistoryEntry): void {
+    const { epoch, index, events } = entry;
+    this.#watchers.tell(entry);
     this.#recent.add(index, events);
     this.#link.sawEpoch(epoch);
     for (const event of events) {
@@ -308,6 +334,11 @@ export class Member {
     this.#options.onHalted(error);
   }
 
+  async #patience(): Promise<typeof UNANSWERED> {
+    await new Promise<void>((resolve) => void this.#options.runtime.timers.after(STATUS_MS_MAX, resolve));
+    return UNANSWERED;
+  }
+
   #pause(): Promise<void> {
     return new Promise((resolve) => void this.#options.runtime.timers.after(RETRY_MS, resolve));
   }
@@ -315,4 +346,9 @@ export class Member {
   #nowMs(): number {
     return this.#options.runtime.clock.monotonicMs();
   }
+}
+
+function orUnanswered(error: unknown): typeof UNANSWERED {
+  if (error instanceof LogUnavailableError) return UNANSWERED;
+  throw error;
 }

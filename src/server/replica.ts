@@ -8,7 +8,7 @@ import type { Position, ReadQuery, ReadResult } from '../api/wire.ts';
 import type { FaultProbe } from '../core/index.ts';
 import type { LockLog } from '../log/port.ts';
 import type { ServerGauges } from '../platform/metrics.ts';
-import type { Logger, Runtime } from '../platform/runtime.ts';
+import type { Runtime } from '../platform/runtime.ts';
 import { configure } from './configure.ts';
 import { FrontEnd } from './front-end.ts';
 import { gaugesOf } from './gauges.ts';
@@ -16,6 +16,7 @@ import { type CommitStats, Leader, type StopReason } from './leader.ts';
 import { history } from './recovery.ts';
 import { floorOfBirth } from './take-over.ts';
 import { unhurried } from './unhurried-log.ts';
+import { type Watcher, Watchers } from './watchers.ts';
 
 export interface ReplicaOptions {
   readonly runtime: Runtime;
@@ -30,8 +31,19 @@ export interface ReplicaOptions {
   readonly probe?: FaultProbe;
 }
 
+/** What a replica is in its group; one alone always leads. */
+export type ReplicaRole = 'leading' | 'following' | 'starting';
+
 export interface ReplicaStatus {
+  readonly serverId: string;
+  readonly role: ReplicaRole;
   readonly position: Position;
+  /** The newest entry of the log; null: the log does not answer. */
+  readonly logIndex: number | null;
+  /** Who leads by the log; empty: nobody, or it does not answer. */
+  readonly leader: string;
+  /** Its front end can pass requests on to the leader. */
+  readonly connected: boolean;
   readonly leading: boolean;
   readonly configVersion: number;
   readonly config: NamespaceConfig | null;
@@ -43,17 +55,15 @@ export interface ReplicaStatus {
   readonly lastToken: number;
 }
 
-type Watcher = (entry: HistoryEntry) => void;
-
 export class Replica {
   readonly frontEnd: FrontEnd;
   readonly #options: ReplicaOptions;
   readonly #leader: Leader;
-  readonly #watchers: Set<Watcher>;
+  readonly #watchers: Watchers;
   /** The last change of the configuration: they come into force one after the other. */
   #configuring: Promise<unknown> = Promise.resolve();
 
-  private constructor(options: ReplicaOptions, leader: Leader, watchers: Set<Watcher>) {
+  private constructor(options: ReplicaOptions, leader: Leader, watchers: Watchers) {
     this.#options = options;
     this.#leader = leader;
     this.#watchers = watchers;
@@ -70,7 +80,7 @@ export class Replica {
   /** Takes the log over, applies the configuration and serves. */
   static async start(options: ReplicaOptions): Promise<Replica> {
     const { runtime, log, serverId, onStopped, probe, snapshotDueBytes } = options;
-    const watchers = new Set<Watcher>();
+    const watchers = new Watchers(runtime.logger);
     let replica: Replica | null = null;
     const leader = await Leader.start({
       runtime,
@@ -81,7 +91,7 @@ export class Replica {
       beatWhenIdle: options.beatWhenIdle ?? false,
       onCommitted: (entry, stats) => {
         options.onCommitted?.(entry, stats);
-        tell(watchers, entry, runtime.logger);
+        watchers.tell(entry);
       },
       onStopped: (reason) => {
         replica?.frontEnd.setLeader(null);
@@ -118,8 +128,14 @@ export class Replica {
 
   status(): ReplicaStatus {
     const { state, position } = this.#leader;
+    const { serverId } = this.#options;
     return {
+      serverId,
+      role: 'leading',
       position,
+      logIndex: position.index,
+      leader: serverId,
+      connected: true,
       leading: this.#leader.isLeading,
       configVersion: state.configVersion,
       config: state.config,
@@ -145,8 +161,7 @@ export class Replica {
 
   /** Calls back for every later commit, until the returned function is called. */
   watch(watcher: Watcher): () => void {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
+    return this.#watchers.add(watcher);
   }
 
   /** Hands over and closes the log. */
@@ -155,20 +170,5 @@ export class Replica {
     this.frontEnd.setLeader(null);
     this.frontEnd.close();
     await this.#options.log.close();
-  }
-}
-
-/** A watcher that throws is dropped: it must not reach the leader, which is in the middle of a commit. */
-function tell(watchers: Set<Watcher>, entry: HistoryEntry, logger: Logger): void {
-  for (const watcher of watchers) {
-    try {
-      watcher(entry);
-    } catch (error) {
-      watchers.delete(watcher);
-      logger.error(
-        { index: entry.index, error: String(error) },
-        'a watcher of commits failed and was dropped',
-      );
-    }
   }
 }

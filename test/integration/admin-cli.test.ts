@@ -267,9 +267,9 @@ test(
     const { code, stdout, stderr } = await leasehold(['inspect', '-d', data]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const [head, first, second] = stdout.split('\n');
-    expect(head).toMatch(/^ALIAS +LOCKNAMESPACE +CLASS +TTL +SESSIONS +HELD/);
-    expect(first).toMatch(/^trimmed +test\/trimmed +Efficiency +15 s +0 +0 /);
-    expect(second).toMatch(/^whole +test\/whole +Efficiency +15 s +0 +0 /);
+    expect(head).toMatch(/^ALIAS +SERVER +ROLE +LOCKNAMESPACE +CLASS +TTL +SESSIONS +HELD/);
+    expect(first).toMatch(/^trimmed +dev +leading +test\/trimmed +Efficiency +15 s +0 +0 /);
+    expect(second).toMatch(/^whole +dev +leading +test\/whole +Efficiency +15 s +0 +0 /);
     const json = await leasehold(['inspect', 'whole', '-d', data, '-o', 'json']);
     expect(JSON.parse(json.stdout)).toMatchObject([
       { namespace: 'whole', position: { epoch: 1, index: 7 }, config: { name: 'whole', consumers: null } },

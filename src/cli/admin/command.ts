@@ -1,13 +1,13 @@
-/** The sub-commands that use the admin socket of a running `leasehold dev`: inspect, break, unquarantine, tail. Flags and help. */
+/** The sub-commands that use the admin socket of a running lock server: inspect, break, unquarantine, tail. Flags and help. */
 import { Command } from 'commander';
-import { dataOption, outputOption, parseIndex, parseName, parseToken } from '../options.ts';
+import { outputOption, parseIndex, parseName, parseToken, withAdminOptions } from '../options.ts';
 import { conclude } from '../output/outcome.ts';
 import type { InspectFlags } from './inspect.ts';
 import type { BreakFlags, UnquarantineFlags } from './intervene.ts';
 import type { TailFlags } from './tail.ts';
 
 export function adminCommands(): Command[] {
-  return [breakCommand(), unquarantineCommand(), tailCommand(), inspectCommand()];
+  return [breakCommand(), unquarantineCommand(), tailCommand(), inspectCommand()].map(withAdminOptions);
 }
 
 function breakCommand(): Command {
@@ -18,7 +18,6 @@ function breakCommand(): Command {
     .requiredOption('--reason <text>', 'why; goes on record')
     .option('--now', 'free at once, although the holder may still act; recorded as unsafe')
     .option('--by <text>', 'who says so, for the record; default: user@host')
-    .addOption(dataOption())
     .addHelpText('after', BREAK_HELP)
     .action(async (name: string, flags: BreakFlags) => {
       const { breakLock } = await import('./intervene.ts');
@@ -31,7 +30,6 @@ function unquarantineCommand(): Command {
     .description('Put a lock back into service after a fault.')
     .argument('<name>', 'lock, as payouts/nightly', parseName)
     .option('--by <text>', 'who says so, for the record; default: user@host')
-    .addOption(dataOption())
     .addHelpText('after', UNQUARANTINE_HELP)
     .action(async (name: string, flags: UnquarantineFlags) => {
       const { unquarantine } = await import('./intervene.ts');
@@ -52,7 +50,6 @@ function tailCommand(): Command {
       'begin with this entry of the log of one namespace; default: with what happens from now on',
       parseIndex,
     )
-    .addOption(dataOption())
     .addOption(outputOption())
     .addHelpText('after', TAIL_HELP)
     .action(async (prefix: string, flags: TailFlags) => {
@@ -63,9 +60,8 @@ function tailCommand(): Command {
 
 function inspectCommand(): Command {
   return new Command('inspect')
-    .description('Show the namespaces that a running leasehold dev serves.')
+    .description('Show the namespaces that a lock server serves, by its own account.')
     .argument('[alias]', 'only this one')
-    .addOption(dataOption())
     .addOption(outputOption())
     .addHelpText('after', INSPECT_HELP)
     .action(async (alias: string | undefined, flags: InspectFlags) => {
@@ -83,7 +79,7 @@ Examples:
   leasehold break payouts/nightly --token 1883228122926548 --reason "hangs since 02:10, INC-77"
   leasehold break payouts/nightly --token 1883228122926548 --now --reason "host is gone for good"
 
-Exit codes: 0 it is being taken away, 122 that grant is over already, 123 no server serves this data folder,
+Exit codes: 0 it is being taken away, 122 that grant is over already, 123 no server serves there,
 125 no such namespace or wrong usage.
 `;
 
@@ -94,7 +90,7 @@ A lock whose timers met a fault in the server is granted to nobody until this is
 Examples:
   leasehold unquarantine payouts/nightly
 
-Exit codes: 0 it is back in service, 123 no server serves this data folder, 125 it was not quarantined, no such
+Exit codes: 0 it is back in service, 123 no server serves there, 125 it was not quarantined, no such
 namespace, or wrong usage.
 `;
 
@@ -108,17 +104,18 @@ Examples:
   leasehold tail payouts/merchant-
   leasehold tail payouts --from 1 -o json
 
-Exit codes: 123 no server serves this data folder, or it stopped; 125 no such namespace or wrong usage.
+Exit codes: 123 no server serves there, or it stopped; 125 no such namespace or wrong usage.
 `;
 
 const INSPECT_HELP = `
 HELD and WAITING count grants and waiters now, QUEUE the waiters of the most wanted lock; INDEX is the
-newest entry of the log, EPOCH counts its leaders, LOG is what a restart has to read (bytes).
+newest entry that the server has applied, LAG how many it has not yet, EPOCH counts the leaders, LOG is what a
+restart has to read (bytes). In a group any server answers for itself: "leasehold group members" shows them all.
 -o json has more, among it the configuration in force.
 
 Examples:
   leasehold inspect
   leasehold inspect payouts -d /tmp/locks -o json
 
-Exit codes: 0 shown, 123 no server serves this data folder, 125 no such namespace or wrong usage.
+Exit codes: 0 shown, 123 no server serves there, 125 no such namespace or wrong usage.
 `;

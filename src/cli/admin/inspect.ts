@@ -1,19 +1,20 @@
 /**
- * `leasehold inspect`: the figures of a running `leasehold dev`, through its admin socket.
+ * `leasehold inspect`: the figures of a running lock server, through its admin socket.
  */
 import type { NamespaceStatus } from '../admin-client.ts';
-import type { OutputFormat } from '../options.ts';
+import type { AdminTarget, OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
 import { table } from '../output/table.ts';
 import { withAdminClient } from './with-admin-client.ts';
 
-export interface InspectFlags {
-  readonly data: string;
+export interface InspectFlags extends AdminTarget {
   readonly output: OutputFormat;
 }
 
 const HEAD = [
   'ALIAS',
+  'SERVER',
+  'ROLE',
   'LOCKNAMESPACE',
   'CLASS',
   'TTL',
@@ -23,12 +24,13 @@ const HEAD = [
   'QUEUE',
   'EPOCH',
   'INDEX',
+  'LAG',
   'LOG',
 ];
 
-export async function inspect(alias: string, { data, output }: InspectFlags): Promise<boolean> {
-  const all = await withAdminClient(data, (client) => client.status(alias));
-  const lines = output === 'json' ? [JSON.stringify(all, null, 2)] : table(HEAD, all.map(rowOf));
+export async function inspect(alias: string, flags: InspectFlags): Promise<boolean> {
+  const all = await withAdminClient(flags, (client) => client.status(alias));
+  const lines = flags.output === 'json' ? [JSON.stringify(all, null, 2)] : table(HEAD, all.map(rowOf));
   for (const line of lines) await print(line);
   return true;
 }
@@ -46,7 +48,8 @@ function rowOf(status: NamespaceStatus): string[] {
     status.longestQueue,
     position.epoch,
     position.index,
+    Math.max(0, status.logIndex - position.index),
     status.logBytes,
   ];
-  return [alias, ...ofConfig, ...figures.map(String)];
+  return [alias, status.serverId, status.role, ...ofConfig, ...figures.map(String)];
 }

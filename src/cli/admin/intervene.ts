@@ -4,28 +4,27 @@ import { LeaseholdError } from '../../api/errors.ts';
 import type { LockView } from '../../api/wire.ts';
 import { CODE_TRAILER } from '../../server/grpc/status.ts';
 import { caller } from '../caller.ts';
+import type { AdminTarget } from '../options.ts';
 import { print } from '../output/outcome.ts';
 import { person, word } from '../output/table.ts';
 import { splitName } from './names.ts';
 import { withAdminClient } from './with-admin-client.ts';
 
-export interface BreakFlags {
-  readonly data: string;
+export interface BreakFlags extends AdminTarget {
   readonly token: number;
   readonly reason: string;
   readonly now?: true;
   readonly by?: string;
 }
 
-export interface UnquarantineFlags {
-  readonly data: string;
+export interface UnquarantineFlags extends AdminTarget {
   readonly by?: string;
 }
 
 export async function breakLock(fullName: string, flags: BreakFlags): Promise<boolean> {
-  const { data, token, reason, now = false, by = caller() } = flags;
+  const { token, reason, now = false, by = caller() } = flags;
   const { namespace, name } = splitName(fullName);
-  await withAdminClient(data, async (client) => {
+  await withAdminClient(flags, async (client) => {
     const refused = await client
       .breakLock({ namespace, name, token, now, reason, by })
       .then(() => null, codeOf);
@@ -39,9 +38,10 @@ export async function breakLock(fullName: string, flags: BreakFlags): Promise<bo
   return true;
 }
 
-export async function unquarantine(fullName: string, { data, by = caller() }: UnquarantineFlags) {
+export async function unquarantine(fullName: string, flags: UnquarantineFlags) {
+  const { by = caller() } = flags;
   const { namespace, name } = splitName(fullName);
-  await withAdminClient(data, (client) => client.unquarantine({ namespace, name, by }));
+  await withAdminClient(flags, (client) => client.unquarantine({ namespace, name, by }));
   await print(`${fullName} is back in service`);
   return true;
 }

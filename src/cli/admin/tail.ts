@@ -3,13 +3,12 @@ import type { HistoryEntry, LockEvent } from '../../api/entry.ts';
 import type { AdminClient } from '../admin-client.ts';
 import { UsageError } from '../errors.ts';
 import { eventLine, headLine } from '../history/lines.ts';
-import type { OutputFormat } from '../options.ts';
+import type { AdminTarget, OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
 import { splitPrefix } from './names.ts';
 import { withAdminClient } from './with-admin-client.ts';
 
-export interface TailFlags {
-  readonly data: string;
+export interface TailFlags extends AdminTarget {
   readonly from?: number;
   readonly output: OutputFormat;
 }
@@ -20,9 +19,10 @@ interface Followed {
   readonly from: number;
 }
 
-export async function tail(prefix: string, { data, from, output }: TailFlags): Promise<boolean> {
+export async function tail(prefix: string, flags: TailFlags): Promise<boolean> {
+  const { from, output } = flags;
   const { namespace: asked, namePrefix } = splitPrefix(prefix);
-  await withAdminClient(data, async (client) => {
+  await withAdminClient(flags, async (client) => {
     const all = await find(client, asked, from);
     const lineOf = output === 'json' ? jsonLine : all.length === 1 ? tableLine : labelledLine(all);
     if (output === 'table') await print(all.length === 1 ? headLine('EVENT') : labelledHead(all));

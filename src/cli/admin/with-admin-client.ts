@@ -1,29 +1,77 @@
-/** A connection to the admin socket in a data folder, for one command. */
-import { existsSync } from 'node:fs';
+/**
+ * A connection to whoever serves operators: the socket that is named, that of a `leasehold dev` in its data folder, or that of any running
+ * server of a group made by `leasehold group up`.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { ADMIN_SOCKET } from '../../server/grpc/socket.ts';
+import { ADMIN_SOCKET, socketPath } from '../../server/grpc/socket.ts';
 import { AdminClient } from '../admin-client.ts';
 import { UnavailableError } from '../errors.ts';
+import { GROUP_STATE_FILE, type GroupState } from '../group/plan.ts';
+import type { AdminTarget } from '../options.ts';
 
-/** Throws UnavailableError when nobody serves the folder. */
+/** Throws UnavailableError when nobody serves there. */
 export async function withAdminClient<T>(
-  data: string,
+  target: AdminTarget,
   work: (client: AdminClient) => Promise<T>,
 ): Promise<T> {
-  const path = join(data, ADMIN_SOCKET);
-  const nobody = `nobody serves ${data}: start one with "leasehold dev -d ${data} -f ...", or name its folder with --data`;
-  if (!existsSync(path)) throw new UnavailableError(`no ${path}; ${nobody}`);
-  const client = new AdminClient(path);
+  const client = await connect(target);
   try {
     return await work(client);
   } catch (error) {
-    const isRefused = error instanceof Error && 'code' in error && error.code === status.UNAVAILABLE;
-    if (isRefused && /ECONNREFUSED|ENOENT/.test(error.message)) {
-      throw new UnavailableError(nobody, { cause: error });
-    }
+    if (isRefused(error)) throw new UnavailableError(nobodyServes(target), { cause: error });
     throw error;
   } finally {
     client.close();
   }
+}
+
+async function connect(target: AdminTarget): Promise<AdminClient> {
+  for (const path of socketsOf(target)) {
+    if (await isServed(path)) return new AdminClient(path);
+  }
+  throw new UnavailableError(nobodyServes(target));
+}
+
+/** A call would not say at once that nobody listens. */
+function isServed(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection(socketPath(path));
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on('error', () => resolve(false));
+  });
+}
+
+/** Sockets that are there, the likeliest first. One whose server was killed stays behind. */
+function socketsOf({ data, adminSocket }: AdminTarget): readonly string[] {
+  if (adminSocket !== undefined) return existsSync(adminSocket) ? [adminSocket] : [];
+  const ofGroups = [data, join(data, 'group')].flatMap((folder) => socketsOfGroup(folder));
+  return [join(data, ADMIN_SOCKET), ...ofGroups].filter((path) => existsSync(path));
+}
+
+function socketsOfGroup(folder: string): readonly string[] {
+  const path = join(folder, GROUP_STATE_FILE);
+  if (!existsSync(path)) return [];
+  const { plan } = JSON.parse(readFileSync(path, 'utf8')) as GroupState;
+  return plan.processes.flatMap(({ adminSocket }) => adminSocket ?? []);
+}
+
+function nobodyServes({ data, adminSocket }: AdminTarget): string {
+  if (adminSocket !== undefined) {
+    return `nobody serves ${adminSocket}: it is "admin.socket" in the configuration of a running lock server`;
+  }
+  return (
+    `nobody serves ${data}: start one with "leasehold dev -d ${data} -f ..." or "leasehold group up", ` +
+    'name its folder with --data, or the socket of a lock server with --admin-socket'
+  );
+}
+
+function isRefused(error: unknown): boolean {
+  const isUnavailable = error instanceof Error && 'code' in error && error.code === status.UNAVAILABLE;
+  return isUnavailable && /ECONNREFUSED|ENOENT/.test(error.message);
 }

@@ -10,11 +10,19 @@ import { join } from 'node:path';
 import { startOf } from '../../platform/process.ts';
 import { systemClock, systemTimers } from '../../platform/system-runtime.ts';
 import { UnavailableError, UsageError } from '../errors.ts';
-import { type GroupPlan, type PlannedProcess, type PlanOptions, PORTS_NEEDED, planGroup } from './plan.ts';
+import {
+  GROUP_STATE_FILE,
+  type GroupPlan,
+  type GroupState,
+  type PlannedProcess,
+  type PlanOptions,
+  PORTS_NEEDED,
+  planGroup,
+  type Started,
+} from './plan.ts';
 
 /** A process that got SIGKILL is gone by then. */
 const KILLED_MS_MAX = 5_000;
-const STATE_FILE = 'group.json';
 /** A process serves within this time of its start. */
 const SERVE_MS_MAX = 60_000;
 const POLL_MS = 50;
@@ -29,18 +37,6 @@ const END_MS_MAX: Readonly<Record<PlannedProcess['kind'], number>> = {
   etcd: 500,
 };
 
-/** A process that was started: its id, and when it began, so that another one under the same id is left alone. */
-interface Started {
-  readonly pid: number;
-  readonly startedAt: string;
-}
-
-interface GroupState {
-  readonly format: 1;
-  readonly plan: GroupPlan;
-  readonly started: Readonly<Record<string, Started>>;
-}
-
 export class LocalGroup {
   readonly plan: GroupPlan;
   readonly #path: string;
@@ -54,7 +50,7 @@ export class LocalGroup {
 
   /** The group in this folder; null: there is none. */
   static find(folder: string): LocalGroup | null {
-    const path = join(folder, STATE_FILE);
+    const path = join(folder, GROUP_STATE_FILE);
     if (!existsSync(path)) return null;
     const state = JSON.parse(readFileSync(path, 'utf8')) as GroupState;
     if (state.format !== 1) throw new UsageError(`${path} is of another version of this program`);
@@ -66,7 +62,7 @@ export class LocalGroup {
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
     const { plan, files } = planGroup(options, await freePorts(PORTS_NEEDED));
     for (const { path, text } of files) writeFileSync(path, text);
-    const group = new LocalGroup(join(options.folder, STATE_FILE), { format: 1, plan, started: {} });
+    const group = new LocalGroup(join(options.folder, GROUP_STATE_FILE), { format: 1, plan, started: {} });
     group.#save();
     return group;
   }

@@ -15,6 +15,8 @@ export interface PlannedProcess {
   readonly log: string;
   /** Where it says whether it serves. */
   readonly healthUrl: string;
+  /** Of a lock server: where it serves operators. */
+  readonly adminSocket?: string;
 }
 
 export interface GroupPlan {
@@ -25,6 +27,21 @@ export interface GroupPlan {
   readonly etcdPrefix: string;
   readonly apiUrl: string;
   readonly processes: readonly PlannedProcess[];
+}
+
+/** In the group's folder: what it consists of, and which of its processes were started. */
+export const GROUP_STATE_FILE = 'group.json';
+
+/** A process that was started: its id, and when it began, so that another one under the same id is left alone. */
+export interface Started {
+  readonly pid: number;
+  readonly startedAt: string;
+}
+
+export interface GroupState {
+  readonly format: 1;
+  readonly plan: GroupPlan;
+  readonly started: Readonly<Record<string, Started>>;
 }
 
 /** A file to be written before its processes start. */
@@ -88,9 +105,10 @@ export function planGroup(
   ];
   const processes = [
     ...members.map((member) => etcdProcess(member, members, options)),
-    ...members.map(({ name, health }) =>
-      ownProcess('server', `server-${name}`, `http://${health}/status`, options),
-    ),
+    ...members.map(({ name, health }) => ({
+      ...ownProcess('server', `server-${name}`, `http://${health}/status`, options),
+      adminSocket: join(folder, adminSocket(name)),
+    })),
     ownProcess('sidecar', 'sidecar', `${apiUrl}/readyz`, options),
   ];
   const etcdEndpoints = members.map(({ etcdClients }) => `http://${etcdClients}`);
@@ -109,6 +127,10 @@ function portsOf(name: MemberPorts['name'], ports: readonly number[]): MemberPor
   };
 }
 
+function adminSocket(name: string): string {
+  return `server-${name}.sock`;
+}
+
 function serverFile(
   own: MemberPorts,
   members: readonly MemberPorts[],
@@ -119,6 +141,7 @@ function serverFile(
   return {
     serverId: own.name,
     namespace: 'namespace.yaml',
+    admin: { socket: adminSocket(own.name) },
     etcd: {
       endpoints: etcds.map(({ etcdClients }) => `http://${etcdClients}`),
       prefix: ETCD_PREFIX,

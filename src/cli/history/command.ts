@@ -1,6 +1,6 @@
 /** The `history` sub-commands: flags and help. */
 import { Command } from 'commander';
-import { dataOption, outputOption, parseIndex } from '../options.ts';
+import { outputOption, parseIndex, withAdminOptions } from '../options.ts';
 import { conclude } from '../output/outcome.ts';
 import type { CheckFlags } from './check.ts';
 import type { ReadFlags } from './read.ts';
@@ -8,14 +8,13 @@ import type { ReadFlags } from './read.ts';
 export function historyCommand(): Command {
   return new Command('history')
     .description('Read what happened, and check it against what is promised.')
-    .addCommand(readCommand())
+    .addCommand(withAdminOptions(readCommand()))
     .addCommand(checkCommand());
 }
 
 function readCommand(): Command {
   return new Command('read')
     .description('Print committed entries with their events, one JSON document a line.')
-    .addOption(dataOption())
     .option('-n, --namespace <alias>', 'which namespace, when it serves several')
     .option('--from <index>', 'first entry; default: the oldest there is', parseIndex)
     .option('--follow', 'go on with what happens from now on, until interrupted')
@@ -47,7 +46,7 @@ Examples:
   leasehold history read -n payouts --from 1000 --follow
   leasehold history read -n payouts | leasehold history check -
 
-Exit codes: 0 read, 123 no server serves this data folder (or it stopped), 125 no such namespace or wrong usage.
+Exit codes: 0 read, 123 no server serves there (or it stopped), 125 no such namespace or wrong usage.
 `;
 
 const CHECK_HELP = `

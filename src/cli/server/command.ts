@@ -20,6 +20,7 @@ Example of a configuration:
   serverId: a
   namespace: payouts.yaml              # a LockNamespace; beside this file
   etcd: {endpoints: ["http://127.0.0.1:2379"], leaseTtlSeconds: 5}
+  admin: {socket: server-a.sock}       # for operators; open to the account of the server only
   listen: {clients: "127.0.0.1:7100", relay: "127.0.0.1:7200", health: "127.0.0.1:7300"}
   peers: {a: "127.0.0.1:7200", b: "127.0.0.1:7201", c: "127.0.0.1:7202"}
 

@@ -10,6 +10,13 @@ export const serverConfig = z.strictObject({
   serverId,
   /** File with the one LockNamespace that the group serves. Relative to the configuration's own folder. */
   namespace: z.string().min(1),
+  /**
+   * `file`: a leader brings the LockNamespace of `namespace` into force. `admin`: only when the log has none yet; later ones come through
+   * Admin.Configure, which is refused otherwise.
+   */
+  configuredBy: z.enum(['file', 'admin']).default('file'),
+  /** The services for operators, on a Unix socket open to the account of this process only. Relative to the configuration's own folder. */
+  admin: z.strictObject({ socket: z.string().min(1) }).optional(),
   etcd: z.strictObject({
     /** Client URLs of all members; the nearest first. */
     endpoints: z

@@ -11,13 +11,19 @@ import { openEtcdLog } from '../../log/etcd/etcd-log.ts';
 import type { LockLog } from '../../log/port.ts';
 import { createMetrics } from '../../platform/metrics.ts';
 import { labelled, type Runtime } from '../../platform/runtime.ts';
+import { GroupReplica } from '../../server/group-replica.ts';
+import { adminService } from '../../server/grpc/admin.ts';
+import { type AdminServer, startAdminServer } from '../../server/grpc/admin-server.ts';
 import { HealthService } from '../../server/grpc/health.ts';
+import { inspectService } from '../../server/grpc/inspect.ts';
 import { lockService } from '../../server/grpc/lock-service.ts';
+import { PeerCalls } from '../../server/grpc/peer-calls.ts';
 import { loadProtocol } from '../../server/grpc/proto.ts';
 import { relayDialer, SERVER_ID_HEADER } from '../../server/grpc/relay-client.ts';
-import { RelayService } from '../../server/grpc/relay-service.ts';
+import { forPeers, type PeerCall, RelayService } from '../../server/grpc/relay-service.ts';
+import type { Served } from '../../server/grpc/served.ts';
 import { CallError } from '../../server/grpc/status.ts';
-import { bytesMethod, type ServerStream } from '../../server/grpc/streams.ts';
+import { bytesMethod } from '../../server/grpc/streams.ts';
 import { Member } from '../../server/member.ts';
 import { Metering } from '../../server/metering.ts';
 import { createHealthApi, type HttpServer, listenHttp } from '../../sidecar/http/index.ts';
@@ -27,6 +33,8 @@ import { bindGrpc, closeGrpc, createGrpcServer, PLAINTEXT } from './listen.ts';
 
 const LOCK_SERVICE = 'leasehold.v1.LockService';
 const RELAY_SERVICE = 'leasehold.v1.RelayService';
+const INSPECT = 'leasehold.v1.Inspect';
+const ADMIN = 'leasehold.v1.Admin';
 const HEALTH_SERVICE = 'grpc.health.v1.Health';
 /** Until clients prove who they are. */
 const UNPROVEN: Identity = { account: 'unproven/client', podUid: '' };
@@ -72,6 +80,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     log,
     serverId,
     config: namespace,
+    configuredBy: config.configuredBy,
     suspicion: config.suspicion,
     dial: relayDialer({
       method: relayMethod,
@@ -83,6 +92,19 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     onDeposed: () => relay.closeAll(),
     onHalted: options.onHalted,
   });
+  const own: Served = {
+    alias: namespace.name,
+    replica: new GroupReplica({ member, log, timers: runtime.timers }),
+    isConfigurable: config.configuredBy === 'admin',
+  };
+  const peers = new PeerCalls({
+    protocol,
+    log,
+    runtime,
+    serverId,
+    addresses: config.peers,
+    credentials: credentials.createInsecure(),
+  });
   const health = new HealthService([LOCK_SERVICE]);
   const clients = createGrpcServer();
   clients.addService(
@@ -92,11 +114,29 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   clients.addService(protocol.service(HEALTH_SERVICE), health.implementation);
   const replicas = createGrpcServer();
   replicas.addService({ Relay: relayMethod.definition }, relay.implementation);
+  const identifyPeer = (call: PeerCall): string => peerOf(call, config);
+  // What the other replicas pass on, and ask about this one. They get no peers: nothing goes round in circles.
+  replicas.addService(
+    protocol.service(INSPECT),
+    forPeers(
+      inspectService(() => [own]),
+      identifyPeer,
+    ),
+  );
+  replicas.addService(
+    protocol.service(ADMIN),
+    forPeers(
+      adminService(() => [own]),
+      identifyPeer,
+    ),
+  );
   const unobserve = serverMetrics.observe(() => member.gauges() ?? NOTHING_YET);
   let http: HttpServer | null = null;
+  let admin: AdminServer | null = null;
   const stop = async (): Promise<void> => {
     unobserve();
     health.close();
+    await admin?.close();
     await member.stop();
     await Promise.all([
       ...[clients, replicas].map((server) => closeGrpc(server, runtime.timers)),
@@ -105,6 +145,11 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   };
   try {
     await listen({ clients, replicas }, config);
+    if (config.admin !== undefined) {
+      const served = [{ ...own, peers }];
+      const { socket } = config.admin;
+      admin = await startAdminServer({ socketPath: socket, served: () => served, timers: runtime.timers });
+    }
     http = await listenHttp({
       listener: statusOr(member, createHealthApi({ runtime, metrics, ready: () => true })),
       ...parseAddress(config.listen.health),
@@ -121,7 +166,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
 const NOTHING_YET = { sessions: 0, heldLocks: 0, waiters: 0, longestQueue: 0, logBytes: 0, snapshotBytes: 0 };
 
 /** Taken at its word, until there is mutual TLS. */
-function peerOf(stream: ServerStream, { peers }: ServerConfig): string {
+function peerOf(stream: PeerCall, { peers }: ServerConfig): string {
   const claimed = String(stream.metadata.get(SERVER_ID_HEADER)[0] ?? '');
   if (Object.hasOwn(peers, claimed)) return claimed;
   throw new CallError(status.PERMISSION_DENIED, 'this stream is of no replica of this group');
@@ -154,13 +199,17 @@ function statusOr(member: Member, others: RequestListener): RequestListener {
       others(request, response);
       return;
     }
-    member.status().then(
-      (status) => response.setHeader('content-type', 'application/json').end(JSON.stringify(status)),
-      (error: unknown) => {
+    member
+      .status()
+      .then((status) => {
+        // Its account of the group would be of the past.
+        if (status.logIndex === null) throw new LogUnavailableError('the log does not answer');
+        response.setHeader('content-type', 'application/json').end(JSON.stringify(status));
+      })
+      .catch((error: unknown) => {
         response.statusCode = 503;
         response.setHeader('content-type', 'application/json');
         response.end(JSON.stringify({ code: 'UNAVAILABLE', message: String(error) }));
-      },
-    );
+      });
   };
 }

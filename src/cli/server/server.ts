@@ -6,7 +6,7 @@ import { createSystemRuntime } from '../../platform/system-runtime.ts';
 import { besideConfig, loadConfig } from '../config-file.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
 import { UsageError } from '../errors.ts';
-import { redacted, serverConfig, serverConfigProblems } from './config.ts';
+import { redacted, type ServerConfig, serverConfig, serverConfigProblems } from './config.ts';
 import { type LockServer, startLockServer } from './lock-server.ts';
 
 export async function runServer(file: string): Promise<void> {
@@ -21,7 +21,7 @@ export async function runServer(file: string): Promise<void> {
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop());
   try {
-    const config = loadConfig(file, serverConfig, serverConfigProblems);
+    const config = withPaths(file, loadConfig(file, serverConfig, serverConfigProblems));
     const namespace = await loadNamespace(besideConfig(file, config.namespace));
     const runtime = createSystemRuntime({ logLevel: config.logLevel });
     runtime.logger.info({ config: redacted(config) }, 'lock server starts');
@@ -39,6 +39,12 @@ export async function runServer(file: string): Promise<void> {
     console.error(error instanceof Error ? error.message : String(error));
     process.exit(error instanceof UsageError ? EXIT_USAGE : EXIT_UNAVAILABLE);
   }
+}
+
+/** Paths are relative to the configuration's own folder. */
+function withPaths(file: string, config: ServerConfig): ServerConfig {
+  const { admin } = config;
+  return admin === undefined ? config : { ...config, admin: { socket: besideConfig(file, admin.socket) } };
 }
 
 async function loadNamespace(path: string) {

@@ -21,6 +21,29 @@ const HISTORY = 'leasehold.v1.History';
 const ADMIN = 'leasehold.v1.Admin';
 const HEALTH = 'grpc.health.v1.Health';
 
+/** The services as they are added to any server: the socket's, and any other whose callers have proved to be administrators. */
+export interface AdminServices {
+  addTo(server: Server): void;
+  close(): void;
+}
+
+export function adminServices(served: ServedNow, timers: Timers, protocol = loadProtocol()): AdminServices {
+  const history = new HistoryService(served, timers);
+  const health = new HealthService([INSPECT, HISTORY, ADMIN]);
+  return {
+    addTo: (server) => {
+      server.addService(protocol.service(INSPECT), inspectService(served));
+      server.addService(protocol.service(HISTORY), history.implementation);
+      server.addService(protocol.service(ADMIN), adminService(served));
+      server.addService(protocol.service(HEALTH), health.implementation);
+    },
+    close: () => {
+      health.close();
+      history.close();
+    },
+  };
+}
+
 export interface AdminServerOptions {
   readonly socketPath: string;
   readonly served: ServedNow;
@@ -37,14 +60,9 @@ export async function startAdminServer({
   served,
   timers,
 }: AdminServerOptions): Promise<AdminServer> {
-  const protocol = loadProtocol();
-  const history = new HistoryService(served, timers);
-  const health = new HealthService([INSPECT, HISTORY, ADMIN]);
+  const services = adminServices(served, timers);
   const server = new Server({ 'grpc.max_receive_message_length': REQUEST_BYTES_MAX });
-  server.addService(protocol.service(INSPECT), inspectService(served));
-  server.addService(protocol.service(HISTORY), history.implementation);
-  server.addService(protocol.service(ADMIN), adminService(served));
-  server.addService(protocol.service(HEALTH), health.implementation);
+  services.addTo(server);
   const socket = await bindSocket(server, socketPath).catch((error: unknown) => {
     server.forceShutdown();
     throw error;
@@ -52,8 +70,7 @@ export async function startAdminServer({
   return {
     close: async () => {
       socket.remove();
-      health.close();
-      history.close();
+      services.close();
       await shutDown(server, timers);
     },
   };

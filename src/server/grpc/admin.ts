@@ -8,41 +8,61 @@ import { OWNER_BYTES_MAX, REASON_BYTES_MAX } from '../../api/limits.ts';
 import { nameProblem } from '../../api/names.ts';
 import { textProblem } from '../../api/text.ts';
 import { assert } from '../../core/index.ts';
-import type { BreakRequest, OfNamespace, QuarantineRequest, UnquarantineRequest } from './messages.ts';
+import { decodeConfig } from './config.ts';
+import type {
+  BreakRequest,
+  ConfigureRequest,
+  OfNamespace,
+  QuarantineRequest,
+  UnquarantineRequest,
+} from './messages.ts';
 import type { Message } from './proto.ts';
-import { answerOf, findServed, type Served, type ServedNow, unary } from './served.ts';
+import { answerOf, leaderOnly, type Served, type ServedNow } from './served.ts';
 import { CallError } from './status.ts';
 
+const ADMIN = 'leasehold.v1.Admin';
+
 export function adminService(served: ServedNow): UntypedServiceImplementation {
-  const find = ({ namespace }: OfNamespace): Served => findServed(served(), namespace);
+  const command = <Request extends OfNamespace>(
+    name: string,
+    toCommand: (request: Request, served: Served) => Command,
+  ) =>
+    leaderOnly({ service: ADMIN, name }, served, (found, request: Request) =>
+      submit(found, toCommand(request, found)),
+    );
   return {
-    Break: unary((request: BreakRequest) => {
-      const { name, token, now, reason, by } = request;
-      checkName(name);
-      if (token === 0)
-        throw new LeaseholdError('INVALID', 'token is missing: say which grant, not just which name');
-      checkText('reason', reason, REASON_BYTES_MAX);
-      checkText('by', by, OWNER_BYTES_MAX);
-      return submit(find(request), { type: 'break', name, token, now, reason, by });
-    }),
-    Quarantine: unary((request: QuarantineRequest) => {
-      const { name, reason } = request;
+    Break: command('Break', breakCommand),
+    Quarantine: command('Quarantine', ({ name, reason }: QuarantineRequest) => {
       checkName(name);
       checkText('reason', reason, REASON_BYTES_MAX);
-      return submit(find(request), { type: 'quarantine', name, reason });
+      return { type: 'quarantine', name, reason };
     }),
-    Unquarantine: unary((request: UnquarantineRequest) => {
-      const { name, by } = request;
+    Unquarantine: command('Unquarantine', ({ name, by }: UnquarantineRequest) => {
       checkName(name);
       checkText('by', by, OWNER_BYTES_MAX);
-      return submit(find(request), { type: 'unquarantine', name, by });
+      return { type: 'unquarantine', name, by };
     }),
-    Configure: unary((request: OfNamespace) => {
-      const { alias } = find(request);
-      const message = `the configuration of ${alias} comes from its manifest: edit the file, and it is reloaded`;
-      throw new CallError(status.FAILED_PRECONDITION, message);
-    }),
+    Configure: command('Configure', configureCommand),
   };
+}
+
+function breakCommand({ name, token, now, reason, by }: BreakRequest): Command {
+  checkName(name);
+  if (token === 0)
+    throw new LeaseholdError('INVALID', 'token is missing: say which grant, not just which name');
+  checkText('reason', reason, REASON_BYTES_MAX);
+  checkText('by', by, OWNER_BYTES_MAX);
+  return { type: 'break', name, token, now, reason, by };
+}
+
+function configureCommand({ version, config }: ConfigureRequest, { alias, isConfigurable }: Served): Command {
+  if (isConfigurable !== true) {
+    const message = `the configuration of ${alias} comes from its manifest: edit the file, and it is reloaded`;
+    throw new CallError(status.FAILED_PRECONDITION, message);
+  }
+  if (version === 0)
+    throw new LeaseholdError('INVALID', 'version is missing: it counts from 1 and only grows');
+  return { type: 'configure', version, config: config === null ? null : decodeConfig(config) };
 }
 
 async function submit({ replica }: Served, command: Command): Promise<Message> {

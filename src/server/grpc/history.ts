@@ -7,12 +7,11 @@ import { type ServerWritableStream, status, type UntypedServiceImplementation } 
 import type { HistoryEntry } from '../../api/entry.ts';
 import { TrimmedError } from '../../log/port.ts';
 import type { Timers } from '../../platform/runtime.ts';
-import type { Replica } from '../replica.ts';
 import { encodeHistoryEntry } from './events.ts';
 import { LiveEntries } from './live-entries.ts';
 import type { ReadHistoryRequest } from './messages.ts';
 import { checkIntegers, type Message } from './proto.ts';
-import { findServed, type Served, type ServedNow } from './served.ts';
+import { findServed, type Served, type ServedNow, type ServedReplica } from './served.ts';
 import { CallError, toServiceError } from './status.ts';
 
 /** A replay holds a state of its own, so memory bounds how many run at once. */
@@ -58,14 +57,14 @@ export class HistoryService {
   }
 
   /** Sends the past up to the head of the log. Returns the index of the last entry sent, or the one before `from`. */
-  async #replay(replica: Replica, out: Out): Promise<number> {
+  async #replay(replica: ServedReplica, out: Out, from = out.request.from): Promise<number> {
     if (this.#replays >= REPLAYS_MAX) {
       throw new CallError(status.RESOURCE_EXHAUSTED, `${REPLAYS_MAX} histories are being read already`);
     }
     this.#replays++;
     try {
-      let last = Math.max(0, out.request.from - 1);
-      for await (const entry of past(replica, out.request.from)) {
+      let last = Math.max(0, from - 1);
+      for await (const entry of past(replica, from)) {
         await out.send(entry);
         last = entry.index;
       }
@@ -88,9 +87,14 @@ export class HistoryService {
       let last = await this.#replay(served.replica, out);
       while (this.#isServed(served) && !out.signal.aborted) {
         const entry = live.take(last);
-        if (entry === null) await this.#wait(live);
-        else await out.send(entry);
-        last = entry?.index ?? last;
+        if (entry === null) {
+          await this.#wait(live);
+        } else if (entry === 'gap') {
+          last = await this.#replay(served.replica, out, last + 1);
+        } else {
+          await out.send(entry);
+          last = entry.index;
+        }
       }
     } finally {
       this.#followers.delete(live);
@@ -131,7 +135,7 @@ class Out {
 }
 
 /** From an index on; from 0: from the oldest entry that is still there. Throws TrimmedError. */
-async function* past(replica: Replica, from: number): AsyncGenerator<HistoryEntry> {
+async function* past(replica: ServedReplica, from: number): AsyncGenerator<HistoryEntry> {
   let hasBegun = false;
   try {
     for await (const entry of replica.history(Math.max(1, from))) {

@@ -8,38 +8,52 @@ import type { ReadQuery } from '../../api/wire.ts';
 import { assert } from '../../core/index.ts';
 import { requestProblem } from '../validate.ts';
 import { encodeConfig } from './config.ts';
-import type { GetLockRequest, ListLocksRequest, NamespaceStatusMessage, OfNamespace } from './messages.ts';
+import { membersOf } from './members.ts';
+import type {
+  GetLockRequest,
+  ListLocksRequest,
+  MembersRequest,
+  NamespaceStatusMessage,
+  OfNamespace,
+} from './messages.ts';
 import type { Message } from './proto.ts';
-import { answerOf, findServed, type Served, type ServedNow, unary } from './served.ts';
+import { answerOf, findServed, leaderOnly, type Served, type ServedNow, unary } from './served.ts';
+
+const INSPECT = 'leasehold.v1.Inspect';
 
 export function inspectService(served: ServedNow): UntypedServiceImplementation {
   return {
-    Status: unary(({ namespace }: OfNamespace) => {
+    Status: unary(async ({ namespace }: OfNamespace) => {
       const all = served();
       const shown = namespace === '' ? [...all] : [findServed(all, namespace)];
       shown.sort((a, b) => (a.alias < b.alias ? -1 : 1));
-      return { namespaces: shown.map(statusOf) };
+      return { namespaces: await Promise.all(shown.map(statusOf)) };
     }),
-    GetLock: unary(({ namespace, name }: GetLockRequest) =>
-      read(findServed(served(), namespace), { type: 'getLock', name }),
+    GetLock: leaderOnly({ service: INSPECT, name: 'GetLock' }, served, (replica, { name }: GetLockRequest) =>
+      read(replica, { type: 'getLock', name }),
     ),
-    ListLocks: unary(({ namespace, prefix, after, limit }: ListLocksRequest) => {
+    ListLocks: leaderOnly({ service: INSPECT, name: 'ListLocks' }, served, (replica, request) => {
+      const { prefix, after, limit }: ListLocksRequest = request;
       const query = {
         type: 'listLocks' as const,
         prefix,
         after,
         limit: limit === 0 ? LIST_LIMIT_DEFAULT : limit,
       };
-      return read(findServed(served(), namespace), query);
+      return read(replica, query);
+    }),
+    Members: unary(async (request: MembersRequest) => {
+      return (await membersOf(findServed(served(), request.namespace), request)) as unknown as Message;
     }),
   };
 }
 
-function statusOf({ alias, replica }: Served): NamespaceStatusMessage {
-  const { config, ...status } = replica.status();
-  const { longestQueue, logBytes, snapshotBytes } = replica.gauges();
+async function statusOf({ alias, replica }: Served): Promise<NamespaceStatusMessage> {
+  const { config, logIndex, ...status } = await replica.status();
+  const { longestQueue, logBytes, snapshotBytes } = replica.gauges() ?? NOTHING_YET;
   return {
     ...status,
+    logIndex: logIndex ?? 0,
     namespace: alias,
     config: config === null ? null : encodeConfig(config),
     longestQueue,
@@ -47,6 +61,8 @@ function statusOf({ alias, replica }: Served): NamespaceStatusMessage {
     snapshotBytes,
   };
 }
+
+const NOTHING_YET = { longestQueue: 0, logBytes: 0, snapshotBytes: 0 };
 
 async function read({ replica }: Served, query: ReadQuery): Promise<Message> {
   const problem = requestProblem(query);

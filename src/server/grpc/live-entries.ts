@@ -24,16 +24,19 @@ export class LiveEntries {
     this.wake();
   }
 
-  /** The entry after `last`, or null when it has not been committed. Throws CallError when it had to be dropped. */
-  take(last: number): HistoryEntry | null {
+  /**
+   * The entry after `last`, or null when it has not been committed. `gap`: it was committed while nobody here told of it, as when a replica
+   * changes its role, and stands in the log. Throws CallError when it had to be dropped.
+   */
+  take(last: number): HistoryEntry | 'gap' | null {
     if (this.#droppedTo > last) {
       const message = `this reader is too slow to follow; read on from ${last + 1}`;
       throw new CallError(status.RESOURCE_EXHAUSTED, message);
     }
     let next = this.#shift();
     while (next !== null && next.index <= last) next = this.#shift();
-    assert(next === null || next.index === last + 1, 'the live entries have a gap');
-    return next;
+    assert(next === null || next.index > last, 'the live entries come in order');
+    return next === null || next.index === last + 1 ? next : 'gap';
   }
 
   /** Resolves at the next `push` or `wake`. One waiter at a time. */

@@ -3,6 +3,7 @@
  * Units and meanings stand in the .proto file.
  */
 import type { Position } from '../../api/wire.ts';
+import type { ReplicaRole } from '../replica.ts';
 import type { Message } from './proto.ts';
 
 export interface OfNamespace {
@@ -23,6 +24,37 @@ export interface NamespaceStatusMessage extends OfNamespace {
   readonly lastToken: number;
   readonly logBytes: number;
   readonly snapshotBytes: number;
+  readonly serverId: string;
+  readonly role: ReplicaRole;
+  /** 0 = the log does not answer. */
+  readonly logIndex: number;
+  readonly leader: string;
+  readonly connected: boolean;
+}
+
+export interface MembersRequest extends OfNamespace {
+  readonly onlySelf: boolean;
+}
+
+export interface MemberMessage {
+  readonly serverId: string;
+  readonly role: ReplicaRole | 'unreachable';
+  readonly position: Position;
+  readonly logIndex: number;
+  readonly lag: number;
+  readonly connected: boolean;
+  readonly clients: number;
+  readonly problem: string;
+}
+
+export interface MembersResponse {
+  readonly members: readonly MemberMessage[];
+  readonly logIndex: number;
+}
+
+export interface ConfigureRequest extends OfNamespace {
+  readonly version: number;
+  readonly config: Message | null;
 }
 
 export interface StatusResponse {

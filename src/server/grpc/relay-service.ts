@@ -3,11 +3,12 @@
  * that a frame that was on its way there cannot come after what its sender has said since (rule S4).
  */
 import type { Buffer } from 'node:buffer';
-import { status, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import { type handleUnaryCall, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { LeaderFrame } from '../../api/wire.ts';
 import type { Timer, Timers } from '../../platform/runtime.ts';
 import type { Leader } from '../leader.ts';
 import type { FrontEndLink } from '../outbox.ts';
+import type { Message } from './proto.ts';
 import { decodeRelayFrame, encodeLeaderFrame } from './relay-frames.ts';
 import { CallError, toServiceError } from './status.ts';
 import { BoundedWriter, type BytesMethod, type ServerStream } from './streams.ts';
@@ -18,7 +19,30 @@ const PING_MS = 200;
 const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Which replica a stream comes from. Throws when it does not prove it. */
-export type IdentifyPeer = (stream: ServerStream) => string;
+export type IdentifyPeer = (call: PeerCall) => string;
+/** What shows who calls: of a stream or of a single call. */
+export type PeerCall = Pick<ServerStream, 'metadata' | 'getPeer' | 'getAuthContext'>;
+
+/** Single calls between replicas, each with the caller's proof looked at first. */
+export function forPeers(
+  service: UntypedServiceImplementation,
+  identifyPeer: IdentifyPeer,
+): UntypedServiceImplementation {
+  const guarded = Object.entries(service).map(([name, handler]) => {
+    const handle = handler as handleUnaryCall<Message, Message>;
+    const guard: handleUnaryCall<Message, Message> = (call, callback) => {
+      try {
+        identifyPeer(call);
+      } catch (error) {
+        callback(toServiceError(error));
+        return;
+      }
+      handle(call, callback);
+    };
+    return [name, guard] as const;
+  });
+  return Object.fromEntries(guarded);
+}
 
 export interface RelayServiceOptions {
   readonly method: BytesMethod;

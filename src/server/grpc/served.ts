@@ -2,15 +2,56 @@
  * Which namespaces a process serves, and how its services answer calls about them.
  */
 import type { handleUnaryCall, sendUnaryData } from '@grpc/grpc-js';
+import type { Command, CommandResult, HistoryEntry } from '../../api/entry.ts';
 import { LeaseholdError } from '../../api/errors.ts';
-import type { AnswerBody } from '../../api/wire.ts';
-import type { Replica } from '../replica.ts';
+import type { AnswerBody, ReadQuery, ReadResult } from '../../api/wire.ts';
+import type { ServerGauges } from '../../platform/metrics.ts';
+import { NotLeadingError } from '../group-replica.ts';
+import type { ReplicaStatus } from '../replica.ts';
+import type { Watcher } from '../watchers.ts';
 import { checkIntegers, type Message } from './proto.ts';
 import { toServiceError } from './status.ts';
 
+/** A lock server as the services see it. In `leasehold dev` it always leads; in a group another one may. */
+export interface ServedReplica {
+  /** Its own figures, whether it leads or not. */
+  status(): ReplicaStatus | Promise<ReplicaStatus>;
+  /** Null: it has not read the log yet. */
+  gauges(): ServerGauges | null;
+  /** Rejects with NotLeadingError. */
+  submit(command: Command): Promise<CommandResult>;
+  /** Rejects with NotLeadingError. */
+  read(query: ReadQuery): Promise<ReadResult>;
+  history(fromIndex: number): AsyncIterable<HistoryEntry>;
+  watch(watcher: Watcher): () => void;
+}
+
+/** The other replicas of a group. */
+export interface Peers {
+  readonly ids: readonly string[];
+  ask(
+    serverId: string,
+    service: string,
+    method: string,
+    request: object,
+    withinMs?: number,
+  ): Promise<Message>;
+  /** Asks whoever leads; `isOwn` answers when that is this replica. */
+  askLeader(
+    service: string,
+    method: string,
+    request: object,
+    isOwn: () => Promise<Message>,
+  ): Promise<Message>;
+}
+
 export interface Served {
   readonly alias: string;
-  readonly replica: Replica;
+  readonly replica: ServedReplica;
+  /** Left out: it is alone. */
+  readonly peers?: Peers;
+  /** Whether Admin.Configure is how it gets its configuration; otherwise it comes from a file. */
+  readonly isConfigurable?: boolean;
 }
 
 /** The namespaces served now: reloaded manifests add and remove some. */
@@ -45,9 +86,24 @@ export function unary<Request>(
   return (call, callback) => void answer(call.request, callback);
 }
 
+/** A unary method about one namespace that only its leader can answer: elsewhere the request is passed on, as it came. */
+export function leaderOnly<Request extends { readonly namespace: string }>(
+  method: { readonly service: string; readonly name: string },
+  served: ServedNow,
+  work: (served: Served, request: Request) => Promise<Message>,
+): handleUnaryCall<Request, Message> {
+  return unary(async (request) => {
+    const found = findServed(served(), request.namespace);
+    const { peers } = found;
+    if (peers === undefined) return work(found, request);
+    return peers.askLeader(method.service, method.name, request, () => work(found, request));
+  });
+}
+
 /** What a replica answered; throws what it refused. `asking` rejects only when the replica cannot answer any more. */
 export async function answerOf(asking: Promise<AnswerBody>): Promise<AnswerBody> {
   const body = await asking.catch((error: unknown) => {
+    if (error instanceof NotLeadingError) throw error;
     throw new LeaseholdError('UNAVAILABLE', error instanceof Error ? error.message : String(error));
   });
   if (body.type !== 'refused' && body.type !== 'rejected') return body;

@@ -4,7 +4,10 @@
  */
 import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { type ErrorCode, LeaseholdError } from '../../api/errors.ts';
+import { LogUnavailableError } from '../../log/errors.ts';
 import { CorruptLogError, TrimmedError } from '../../log/port.ts';
+import { NotLeadingError } from '../group-replica.ts';
+import { isServiceError } from './peer-calls.ts';
 import { MessageError } from './proto.ts';
 
 /** Trailer with the code of the error table. */
@@ -45,6 +48,8 @@ export class CallError extends Error {
 
 /** What a client of gRPC is told of `error`. */
 export function toServiceError(error: unknown): ServiceError {
+  // Another replica's answer is this one's.
+  if (isServiceError(error)) return error;
   const message = error instanceof Error ? error.message : String(error);
   const metadata = new Metadata();
   if (error instanceof LeaseholdError) metadata.set(CODE_TRAILER, error.code);
@@ -54,6 +59,8 @@ export function toServiceError(error: unknown): ServiceError {
 function statusOf(error: unknown): status {
   if (error instanceof LeaseholdError) return STATUS[error.code];
   if (error instanceof CallError) return error.status;
+  if (error instanceof NotLeadingError) return status.ABORTED;
+  if (error instanceof LogUnavailableError) return status.UNAVAILABLE;
   if (error instanceof TrimmedError) return status.OUT_OF_RANGE;
   if (error instanceof CorruptLogError) return status.DATA_LOSS;
   if (error instanceof MessageError) return status.INVALID_ARGUMENT;

@@ -80,6 +80,11 @@ export class GroupBench {
     return (await this.group.probe(name)) as MemberStatus | null;
   }
 
+  /** Where a server serves operators. */
+  adminSocket(name: string): string {
+    return this.group.plan.processes.find((planned) => planned.name === name)?.adminSocket as string;
+  }
+
   /** SIGKILL; returns at which moment it was gone. */
   async kill(name: string): Promise<number> {
     this.group.signal(name, 'SIGKILL');

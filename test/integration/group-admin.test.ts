@@ -1,0 +1,159 @@
+/** What operators ask a lock group, through its leader and through a follower: the answers are the same. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { AdminClient } from '../../src/cli/admin-client.ts';
+import { leasehold } from '../support/cli.ts';
+import { ETCD_START_MS_MAX } from '../support/etcd.ts';
+import { ALIAS, GroupBench, SERVERS } from '../support/group/group-bench.ts';
+import { GroupClients } from '../support/group/group-clients.ts';
+
+let bench: GroupBench;
+let clients: GroupClients;
+const admins: AdminClient[] = [];
+
+beforeAll(async () => {
+  bench = await GroupBench.start();
+  clients = new GroupClients(bench);
+}, ETCD_START_MS_MAX);
+
+afterAll(async () => {
+  for (const admin of admins) admin.close();
+  await clients?.end();
+  await bench?.end();
+}, 60_000);
+
+async function serverThat(does: 'lead' | 'follow'): Promise<string> {
+  const leader = await bench.leader();
+  return does === 'lead' ? leader : (SERVERS.find((name) => name !== leader) as string);
+}
+
+function adminOf(server: string): AdminClient {
+  const admin = new AdminClient(bench.adminSocket(server));
+  admins.push(admin);
+  return admin;
+}
+
+const cli = (server: string, ...args: readonly string[]) =>
+  leasehold([...args, '--admin-socket', bench.adminSocket(server)]);
+
+describe.each(['lead', 'follow'] as const)('through a server that does %s', (does) => {
+  test('locks are read with certainty, and figures are its own', async () => {
+    const server = await serverThat(does);
+    const admin = adminOf(server);
+    const session = await clients.open(0, `reader-${does}`);
+    const name = `read-${does}`;
+    const { token } = await clients.acquire(0, session, name);
+    const lock = await admin.getLock({ namespace: '', name });
+    expect(lock.holders).toMatchObject([{ session: Number(lock.holders[0]?.session), token }]);
+    const list = await admin.listLocks({ namespace: ALIAS, prefix: name, after: '', limit: 0 });
+    expect(list.locks.map((found) => found.name)).toEqual([name]);
+    const [status] = await admin.status('');
+    expect(status).toMatchObject({
+      namespace: ALIAS,
+      serverId: server.replace('server-', ''),
+      role: does === 'lead' ? 'leading' : 'following',
+      leading: does === 'lead',
+      connected: true,
+      leader: (await bench.leader()).replace('server-', ''),
+    });
+    expect(status?.config?.name).toBe(ALIAS);
+    await clients.release(0, session, { name, token });
+    expect((await admin.getLock({ namespace: '', name })).holders).toEqual([]);
+  });
+
+  test('break, quarantine and unquarantine', async () => {
+    const server = await serverThat(does);
+    const admin = adminOf(server);
+    const session = await clients.open(0, `broken-${does}`);
+    const name = `break-${does}`;
+    const { token } = await clients.acquire(0, session, name);
+    const wrong = await cli(
+      server,
+      'break',
+      `${ALIAS}/${name}`,
+      '--token',
+      `${token - 1}`,
+      '--reason',
+      'test',
+    );
+    expect(wrong.stderr).toContain(`under token ${token}`);
+    expect(wrong.code).toBe(122);
+    const broken = await cli(
+      server,
+      'break',
+      `${ALIAS}/${name}`,
+      '--token',
+      `${token}`,
+      '--reason',
+      'x',
+      '--now',
+    );
+    expect({ code: broken.code, stderr: broken.stderr }).toEqual({ code: 0, stderr: '' });
+    expect((await admin.getLock({ namespace: '', name })).holders).toEqual([]);
+    await admin.quarantine({ namespace: '', name, reason: 'test' });
+    expect((await admin.getLock({ namespace: '', name })).quarantined).toBe(true);
+    const back = await cli(server, 'unquarantine', `${ALIAS}/${name}`, '--by', 'tester');
+    expect({ code: back.code, stderr: back.stderr }).toEqual({ code: 0, stderr: '' });
+    const again = await cli(server, 'unquarantine', `${ALIAS}/${name}`);
+    expect(again.code).toBe(125);
+    expect(again.stderr).toContain('not quarantined');
+  }, 30_000);
+
+  test('the history is that of the log, followed live', async () => {
+    const server = await serverThat(does);
+    const admin = adminOf(server);
+    const session = await clients.open(0, `history-${does}`);
+    const over = new AbortController();
+    const indexes: number[] = [];
+    const seen = Promise.withResolvers<void>();
+    const name = `history-${does}`;
+    const following = (async () => {
+      for await (const entry of admin.readHistory({ namespace: '', from: 1, follow: true }, over.signal)) {
+        indexes.push(entry.index);
+        if (entry.events.some((event) => event.type === 'released' && event.name === name)) seen.resolve();
+      }
+    })().catch(() => undefined);
+    const { token } = await clients.acquire(0, session, name);
+    await clients.release(0, session, { name, token });
+    await seen.promise;
+    over.abort();
+    await following;
+    expect(indexes).toEqual(indexes.map((_, at) => at + 1));
+    const checked = await leasehold(['history', 'check', '-'], (await cli(server, 'history', 'read')).stdout);
+    expect(checked.stdout).toContain('every promise was kept');
+  }, 30_000);
+});
+
+test('who follows through a change of the leader misses nothing', async () => {
+  const follower = await serverThat('follow');
+  const admin = adminOf(follower);
+  const over = new AbortController();
+  const indexes: number[] = [];
+  const following = (async () => {
+    for await (const entry of admin.readHistory({ namespace: '', from: 1, follow: true }, over.signal)) {
+      indexes.push(entry.index);
+    }
+  })().catch(() => undefined);
+  const leader = await bench.leader();
+  await bench.kill(leader);
+  await expect
+    .poll(async () => (await admin.status(''))[0]?.leader, { timeout: 15_000 })
+    .not.toBe(leader.replace('server-', ''));
+  await bench.leader();
+  const session = await clients.open(0, 'after');
+  await clients.acquire(0, session, 'after');
+  const [
+    {
+      position: { index },
+    } = { position: { index: 0 } },
+  ] = await admin.status('');
+  await expect.poll(() => indexes.at(-1), { timeout: 10_000 }).toBeGreaterThanOrEqual(index);
+  over.abort();
+  await following;
+  expect(indexes).toEqual(indexes.map((_, at) => at + 1));
+  await bench.group.start([leader]);
+}, 60_000);
+
+test('a configuration comes from the file, and Configure says so', async () => {
+  const admin = adminOf(await serverThat('follow'));
+  await expect(admin.configure('', 2, null)).rejects.toThrow(/comes from its manifest/);
+});
