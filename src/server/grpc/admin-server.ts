@@ -22,12 +22,12 @@ const ADMIN = 'leasehold.v1.Admin';
 const HEALTH = 'grpc.health.v1.Health';
 
 /** The services as they are added to any server: the socket's, and any other whose callers have proved to be administrators. */
-export interface AdminServices {
+interface AdminServices {
   addTo(server: Server): void;
   close(): void;
 }
 
-export function adminServices(served: ServedNow, timers: Timers, protocol = loadProtocol()): AdminServices {
+function adminServices(served: ServedNow, timers: Timers, protocol = loadProtocol()): AdminServices {
   const history = new HistoryService(served, timers);
   const health = new HealthService([INSPECT, HISTORY, ADMIN]);
   return {

@@ -5,7 +5,7 @@ import type { Served } from './served.ts';
 /** A replica that takes longer is shown as unreachable. */
 const ANSWER_MS_MAX = 2_000;
 /** Entries that a replica may be behind before it counts as behind: what a standby has not seen between two looks at full load. */
-export const LAG_ENTRIES_MAX = 1_000;
+const LAG_ENTRIES_MAX = 1_000;
 
 export async function membersOf(served: Served, request: MembersRequest): Promise<MembersResponse> {
   const own = await ownReport(served);
