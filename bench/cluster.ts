@@ -1,0 +1,162 @@
+/**
+ * A lock group as it is run: three etcd members that sync every commit to disk, three lock servers, each a process of its own.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { stringify } from 'yaml';
+import { ensureEtcd } from '../scripts/etcd.mjs';
+import { LocalGroup } from '../src/cli/group/local-group.ts';
+import { MEMBERS } from '../src/cli/group/plan.ts';
+import type { MemberStatus } from '../src/server/member.ts';
+import { atEnd } from './endings.ts';
+
+const SERVERS = MEMBERS.map((name) => `server-${name}`);
+const ETCDS = MEMBERS.map((name) => `etcd-${name}`);
+const LEADER_MS_MAX = 30_000;
+const POLL_MS = 10;
+
+/** Limits out of the way: what is measured is the service, not its brakes. */
+const MANIFEST = {
+  apiVersion: 'leasehold.dev/v1alpha1',
+  kind: 'LockNamespace',
+  metadata: { name: 'bench', namespace: 'bench' },
+  spec: {
+    safety: { class: 'Efficiency' },
+    lease: { ttl: '60s' },
+    queue: { maxWaiters: 10_000 },
+    limits: {
+      sessions: 20_000,
+      heldLocks: 1_000_000,
+      operationsPerSecond: 1_000_000,
+      perClient: { locks: 100_000, operationsPerSecond: 1_000_000 },
+    },
+  },
+};
+
+export class Cluster {
+  readonly #group: LocalGroup;
+  readonly #folder: string;
+  readonly #ending: AsyncDisposable;
+
+  private constructor(group: LocalGroup, folder: string) {
+    this.#group = group;
+    this.#folder = folder;
+    this.#ending = atEnd(async () => {
+      await group.stop();
+      rmSync(folder, { recursive: true, force: true });
+    });
+  }
+
+  static async start({ etcdFlags = [] }: { readonly etcdFlags?: readonly string[] } = {}): Promise<Cluster> {
+    const etcd = await ensureEtcd();
+    const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'));
+    const group = await LocalGroup.make({
+      folder,
+      alias: 'bench',
+      manifest: stringify(MANIFEST),
+      etcd,
+      etcdFlags,
+      node: process.execPath,
+      leasehold: join(import.meta.dirname, '../src/cli/main.ts'),
+      // Twenty kills in a row are the bench's, not the leaders': no standby waits for long before it suspects again.
+      server: { suspicion: { silenceMs: 400, everyMs: 1_000 }, logLevel: 'warn' },
+    });
+    const cluster = new Cluster(group, folder);
+    try {
+      await group.start(ETCDS);
+      await group.start(SERVERS);
+      await cluster.leader();
+    } catch (error) {
+      console.error(cluster.logs());
+      await cluster[Symbol.asyncDispose]();
+      throw error;
+    }
+    return cluster;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return Promise.resolve(this.#ending[Symbol.asyncDispose]());
+  }
+
+  /** Client addresses of the lock servers, by place. */
+  get endpoints(): readonly string[] {
+    return this.#group.plan.endpoints;
+  }
+
+  /** etcd's client URLs, the one beside server `at` first. */
+  etcdsFrom(at: number): readonly string[] {
+    const { etcdEndpoints } = this.#group.plan;
+    return [...etcdEndpoints.slice(at), ...etcdEndpoints.slice(0, at)];
+  }
+
+  get etcdEndpoints(): readonly string[] {
+    return this.#group.plan.etcdEndpoints;
+  }
+
+  /** Place of the server that leads, once one says so. */
+  async leader(except = -1): Promise<number> {
+    const deadline = performance.now() + LEADER_MS_MAX;
+    while (performance.now() < deadline) {
+      for (const at of SERVERS.keys()) {
+        if (at !== except && (await this.status(at))?.role === 'leading') return at;
+      }
+      await pause(POLL_MS);
+    }
+    throw new Error(`nobody leads:\n${this.logs()}`);
+  }
+
+  /** Null: it does not answer. */
+  async status(at: number): Promise<MemberStatus | null> {
+    const name = SERVERS[at] as string;
+    return this.#group.pidOf(name) === null ? null : ((await this.#group.probe(name)) as MemberStatus | null);
+  }
+
+  /** Sends a signal to a server; returns when that was. */
+  signal(at: number, signal: NodeJS.Signals): number {
+    const sentMs = performance.now();
+    this.#group.signal(SERVERS[at] as string, signal);
+    return sentMs;
+  }
+
+  /** Waits until that server has ended, and starts it again. */
+  async restart(at: number): Promise<void> {
+    const name = SERVERS[at] as string;
+    await this.#group.ended(name, 10_000);
+    await this.#group.start([name]);
+  }
+
+  /** As `signal` and `restart`, for the etcd member beside server `at`. */
+  killEtcd(at: number): number {
+    const sentMs = performance.now();
+    this.#group.signal(ETCDS[at] as string, 'SIGKILL');
+    return sentMs;
+  }
+
+  async restartEtcd(at: number): Promise<void> {
+    const name = ETCDS[at] as string;
+    await this.#group.ended(name, 10_000);
+    await this.#group.start([name]);
+  }
+
+  /** Resident memory of a server, MiB, and the processor time it has used, seconds. */
+  usage(at: number): { readonly residentMiB: number; readonly cpuSeconds: number } {
+    const pid = this.#group.pidOf(SERVERS[at] as string);
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    // After the name in parentheses: field 3; user and system time are fields 14 and 15, in hundredths of a second.
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+    const residentMiB = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+    return { residentMiB, cpuSeconds: (Number(fields[11]) + Number(fields[12])) / 100 };
+  }
+
+  /** What the servers have logged, for failures. */
+  logs(): string {
+    return SERVERS.map((name) => {
+      const lines = readFileSync(join(this.#folder, `${name}.log`), 'utf8')
+        .trimEnd()
+        .split('\n');
+      return [`--- ${name}`, ...lines.slice(-8)].join('\n');
+    }).join('\n');
+  }
+}

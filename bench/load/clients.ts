@@ -1,0 +1,52 @@
+/**
+ * Loads of single operations: at a fixed rate on distinct names, and workers that queue for one name.
+ */
+import { Client, type Connect } from '../client.ts';
+import { closedLoop, openLoop, type Summary, summarise } from '../measure.ts';
+
+/**
+ * Distinct names at a fixed rate. Releases follow their acquires, so only acquires have a planned start; both count as
+ * operations.
+ */
+export async function uncontended(
+  streams: readonly Connect[],
+  { perSecond, seconds }: { readonly perSecond: number; readonly seconds: number },
+): Promise<Summary> {
+  const clients = await Promise.all(streams.map((connect) => Client.open(connect)));
+  const held: Promise<void>[] = [];
+  const acquire = async (turn: number): Promise<void> => {
+    const client = clients[turn % clients.length] as Client;
+    const token = await client.acquire(`n-${turn}`);
+    held.push(client.release(`n-${turn}`, token));
+  };
+  const acquires = await openLoop({ perSecond: perSecond / 2, seconds }, acquire);
+  await Promise.all(held);
+  await Promise.all(clients.map((client) => client.close()));
+  return { ...acquires, operations: 2 * acquires.operations, perSecond: 2 * acquires.perSecond };
+}
+
+export interface HandOvers extends Summary {
+  /** p99 of the wait over its mean: 1 = perfectly fair. */
+  readonly unfairness: number;
+}
+
+/** Until all workers have queued once the queue is short; what is asked for is the steady state. */
+const WARM_UP_MS = 1_000;
+
+/** Workers, each with its own stream, that queue for one name: an operation is one hand-over, its latency the wait. */
+export async function oneName(streams: readonly Connect[], seconds: number): Promise<HandOvers> {
+  const clients = await Promise.all(streams.map((connect) => Client.open(connect)));
+  const waitsMs: number[] = [];
+  const startedMs = performance.now();
+  const summary = await closedLoop({ workers: clients.length, seconds }, async (worker) => {
+    const client = clients[worker] as Client;
+    const askedMs = performance.now();
+    const token = await client.acquire('the-one', 600_000);
+    if (performance.now() - startedMs > WARM_UP_MS) waitsMs.push(performance.now() - askedMs);
+    await client.release('the-one', token);
+  });
+  await Promise.all(clients.map((client) => client.close()));
+  const waits = summarise(waitsMs, seconds);
+  const meanMs = waitsMs.reduce((sum, ms) => sum + ms, 0) / Math.max(1, waitsMs.length);
+  return { ...summary, p50Ms: waits.p50Ms, p99Ms: waits.p99Ms, unfairness: waits.p99Ms / meanMs };
+}

@@ -1,0 +1,67 @@
+/** One group: at its limit, at a fixed rate beside the bare fenced put, and with all workers on one name. */
+import { Cluster } from '../cluster.ts';
+import { fencedPut } from '../fenced-put.ts';
+import { Generator } from '../load/generator.ts';
+import type { Summary } from '../measure.ts';
+import { type Report, times } from '../report.ts';
+
+const PACKED_STREAMS = 20;
+const PACKED = 100;
+const SINGLE_STREAMS = 2_000;
+const WARM_UP_SECONDS = 2;
+const OPEN_LOOP_PER_SECOND = 10_000;
+const OPEN_LOOP_STREAMS = 20;
+
+export async function groupPart(report: Report, seconds: number): Promise<void> {
+  await using cluster = await Cluster.start();
+  await using generator = new Generator();
+  const at = await cluster.leader();
+  const leader = [cluster.endpoints[at] as string];
+  const all = cluster.endpoints;
+  const etcds = cluster.etcdsFrom(at);
+  const warmUpSeconds = WARM_UP_SECONDS;
+  const saturate = { kind: 'saturate', seconds, warmUpSeconds } as const;
+  const packed = { ...saturate, streams: PACKED_STREAMS, packed: PACKED };
+  const single = { ...saturate, streams: SINGLE_STREAMS, packed: 1 };
+
+  report.row('packed frames, at the leader', await generator.run({ ...packed, endpoints: leader }));
+  report.row('packed frames, over all front ends', await generator.run({ ...packed, endpoints: all }));
+  report.row('2,000 streams, one op a frame', await generator.run({ ...single, endpoints: leader }));
+  report.row('2,000 streams, over all front ends', await generator.run({ ...single, endpoints: all }));
+
+  const before = await fencedPut(etcds, seconds);
+  report.row('bare fenced put (yardstick)', before, '200 bytes, one at a time');
+  const rate = {
+    kind: 'uncontended',
+    streams: OPEN_LOOP_STREAMS,
+    perSecond: OPEN_LOOP_PER_SECOND,
+    seconds,
+  } as const;
+  const atLeader = await generator.run({ ...rate, endpoints: leader });
+  const overAll = await generator.run({ ...rate, endpoints: all });
+  const after = await fencedPut(etcds, seconds);
+  report.row('10,000 ops/s planned, at the leader', atLeader, beside(atLeader, before, after));
+  report.row('10,000 ops/s planned, over all front ends', overAll, beside(overAll, before, after));
+  report.row('bare fenced put again', after, 'shows how much the machine drifted');
+
+  for (const [streams, endpoints, where] of [
+    [2, leader, 'at the leader'],
+    [100, leader, 'at the leader'],
+    [100, all, 'over all front ends'],
+  ] as const) {
+    const put = await fencedPut(etcds, Math.max(1, seconds / 2));
+    const summary = await generator.run({ kind: 'oneName', streams, endpoints, seconds });
+    const notes = [
+      `${(summary.perSecond / put.perSecond).toFixed(2)} hand-overs a fenced put`,
+      `p99 of the wait / mean ${summary.unfairness.toFixed(2)}`,
+    ];
+    report.row(`one name, ${streams} workers, ${where}`, summary, notes.join('; '));
+  }
+}
+
+/** Latencies in terms of the fenced put just before and just after. */
+function beside(summary: Summary, before: Summary, after: Summary): string {
+  const p50Ms = (before.p50Ms + after.p50Ms) / 2;
+  const p99Ms = (before.p99Ms + after.p99Ms) / 2;
+  return `p50 ${times(summary.p50Ms, p50Ms)}, p99 ${times(summary.p99Ms, p99Ms)} the fenced put's`;
+}
