@@ -16,12 +16,12 @@ import type {
 import { sha256 } from '../src/core/index.ts';
 import { createSystemRuntime } from '../src/platform/system-runtime.ts';
 import { loadProtocol } from '../src/server/grpc/proto.ts';
-import { bytesMethod } from '../src/server/grpc/streams.ts';
+import { connectMethod } from '../src/server/grpc/streams.ts';
 import { grpcConnect } from '../src/sidecar/grpc-connect.ts';
 
 export type Connect = (handler: ClientHandler) => ClientStream;
 
-export const TTL_MS = 60_000;
+const TTL_MS = 60_000;
 const OPEN: OpenRequest = {
   type: 'open',
   client: 'bench',
@@ -30,7 +30,7 @@ const OPEN: OpenRequest = {
   secretHash: sha256('bench'),
 };
 
-const method = bytesMethod(loadProtocol().service('leasehold.v1.LockService'), 'Connect');
+const method = connectMethod(loadProtocol());
 const runtime = createSystemRuntime({ logLevel: 'silent' });
 
 /** Streams to the front end at `host:port`, each over a connection of its own. */

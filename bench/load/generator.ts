@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { atEnd } from '../endings.ts';
 import type { ResultOf, Task } from './tasks.ts';
 
+/** It has nothing to put in order. */
+const END_MS_MAX = 2_000;
+
 interface Reply {
   readonly result?: unknown;
   readonly error?: string;
@@ -19,8 +22,10 @@ export class Generator implements AsyncDisposable {
     this.#child = child;
     this.#ending = atEnd(async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;
-      child.kill('SIGKILL');
+      const kill = setTimeout(() => child.kill('SIGKILL'), END_MS_MAX);
+      child.disconnect();
       await once(child, 'exit');
+      clearTimeout(kill);
     });
   }
 

@@ -2,7 +2,7 @@
  * Streams at their limit: each has `packed` operations under way, and every answer makes the next request. Acquire and
  * release of distinct names are one operation each.
  */
-import type { ClientRequest, ClientStream, ServerFrame } from '../../src/api/wire.ts';
+import type { Answer, ClientRequest, ClientRequestBody, ClientStream } from '../../src/api/wire.ts';
 import { acquireBody, type Connect, closeBody, openBody } from '../client.ts';
 import type { Summary } from '../measure.ts';
 
@@ -18,89 +18,113 @@ export interface SaturateOptions {
   readonly warmUpSeconds: number;
 }
 
-export async function saturate({
-  streams,
-  packed,
-  seconds,
-  warmUpSeconds,
-}: SaturateOptions): Promise<Summary> {
-  let operations = 0;
-  let isOver = false;
-  const load = {
-    packed,
-    count: (done: number): void => {
-      operations += done;
-    },
-    isOver: (): boolean => isOver,
-  };
-  const ended = streams.map((connect) => keepBusy(connect, load));
-  await new Promise((resolve) => setTimeout(resolve, warmUpSeconds * 1000));
-  operations = 0;
+export async function saturate(options: SaturateOptions): Promise<Summary> {
+  const streams = options.streams.map((connect) => new BusyStream(connect));
+  const failed = Promise.race(streams.map((stream) => stream.failed));
+  await Promise.race([failed, Promise.all(streams.map((stream) => stream.opened))]);
+  const answered = (): number => streams.reduce((sum, stream) => sum + stream.answered, 0);
+  for (const stream of streams) stream.start(options.packed);
+  await Promise.race([failed, pause(options.warmUpSeconds)]);
+  const before = answered();
   const startedMs = performance.now();
-  await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  await Promise.race([failed, pause(options.seconds)]);
+  const operations = answered() - before;
   const elapsedSeconds = (performance.now() - startedMs) / 1000;
-  const counted = operations;
-  isOver = true;
-  await Promise.all(ended);
-  return { operations: counted, perSecond: counted / elapsedSeconds, p50Ms: 0, p99Ms: 0, maxMs: 0 };
+  await Promise.race([failed, Promise.all(streams.map((stream) => stream.close()))]);
+  return { operations, perSecond: operations / elapsedSeconds, p50Ms: 0, p99Ms: 0, maxMs: 0 };
 }
 
-interface Load {
-  readonly packed: number;
-  readonly count: (operations: number) => void;
-  readonly isOver: () => boolean;
+function pause(seconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 }
 
-/** Resolves when everything it has asked for is answered, and its session closed. */
-function keepBusy(connect: Connect, { packed, count, isOver }: Load): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let session = 0;
-    let next = 0;
-    let underWay = 1;
-    let closing = -1;
-    const names = new Map<number, string>();
-    const acquire = (): ClientRequest => {
-      const id = ++next;
-      const name = `merchant-${session}-${id % NAMES_PER_STREAM}`;
-      names.set(id, name);
-      return { id, body: acquireBody(session, `k${id}`, name, 0, []) };
-    };
-    const release = (acquired: number, token: number): ClientRequest => {
-      const name = names.get(acquired) as string;
-      names.delete(acquired);
-      const acks = [`k${acquired}`];
-      return { id: ++next, body: { type: 'release', session, attach: 1, name, token, key: '', acks } };
-    };
-    const onFrame = ({ answers }: ServerFrame): void => {
-      const requests: ClientRequest[] = [];
-      underWay -= answers.length;
-      if (isOver() && answers.some(({ id }) => id === closing)) {
-        resolve();
-        stream.close();
-        return;
-      }
-      for (const { id, body } of answers) {
-        if (body.type === 'opened') {
-          session = body.session;
-          for (let i = 0; i < packed; i++) requests.push(acquire());
-        } else if (body.type === 'granted') requests.push(release(id, body.token));
-        else if (body.type === 'done') requests.push(acquire());
-        else reject(new Error(JSON.stringify(body)));
-      }
-      if (next > 0) count(answers.length);
-      if (!isOver()) {
-        underWay += requests.length;
-        if (requests.length > 0) stream.send({ format: 1, requests });
-      } else if (underWay === 0) {
-        closing = ++next;
-        underWay = 1;
-        stream.send({ format: 1, requests: [{ id: closing, body: closeBody(session) }] });
-      }
-    };
-    const stream: ClientStream = connect({
-      onFrame,
-      onClose: () => reject(new Error('a stream to the front end has ended')),
+class BusyStream {
+  answered = 0;
+  readonly opened: Promise<void>;
+  /** Rejects when anything goes otherwise than planned. */
+  readonly failed: Promise<never>;
+  readonly #stream: ClientStream;
+  readonly #names = new Map<number, string>();
+  readonly #closed = Promise.withResolvers<void>();
+  readonly #opened = Promise.withResolvers<void>();
+  readonly #failed = Promise.withResolvers<never>();
+  #session = 0;
+  #lastId = 0;
+  #underWay = 0;
+  #isClosing = false;
+
+  constructor(connect: Connect) {
+    this.opened = this.#opened.promise;
+    this.failed = this.#failed.promise;
+    this.#stream = connect({
+      onFrame: ({ answers }) => this.#take(answers),
+      onClose: () => this.#failed.reject(new Error('a stream to the front end has ended')),
     });
-    stream.send({ format: 1, requests: [{ id: 0, body: openBody() }] });
-  });
+    this.#send([this.#request(openBody())]);
+  }
+
+  start(packed: number): void {
+    this.#send(Array.from({ length: packed }, () => this.#acquire()));
+  }
+
+  /** Resolves when everything that was asked for is answered, and the session closed. */
+  close(): Promise<void> {
+    this.#isClosing = true;
+    return this.#closed.promise;
+  }
+
+  #take(answers: readonly Answer[]): void {
+    const requests: ClientRequest[] = [];
+    this.#underWay -= answers.length;
+    for (const { id, body } of answers) {
+      const name = this.#names.get(id);
+      this.#names.delete(id);
+      if (body.type === 'opened') {
+        this.#session = body.session;
+        this.#opened.resolve();
+      } else if (body.type === 'granted' && name !== undefined) {
+        this.answered++;
+        if (!this.#isClosing) requests.push(this.#release(name, body.token, id));
+      } else if (body.type === 'done') {
+        this.answered++;
+        if (!this.#isClosing) requests.push(this.#acquire());
+      } else if (body.type !== 'refused' || !this.#isClosing) {
+        this.#failed.reject(new Error(JSON.stringify(body)));
+      }
+    }
+    if (requests.length > 0) this.#send(requests);
+    else if (this.#isClosing && this.#underWay === 0) this.#end();
+  }
+
+  /** First gives everything back, then says that it is done. */
+  #end(): void {
+    if (this.#session === 0) {
+      this.#closed.resolve();
+      return;
+    }
+    this.#send([this.#request(closeBody(this.#session))]);
+    this.#session = 0;
+  }
+
+  #acquire(): ClientRequest {
+    const name = `merchant-${this.#session}-${(this.#lastId + 1) % NAMES_PER_STREAM}`;
+    const request = this.#request(acquireBody(this.#session, `k${this.#lastId + 1}`, name, 0, []));
+    this.#names.set(request.id, name);
+    return request;
+  }
+
+  #release(name: string, token: number, acquired: number): ClientRequest {
+    const session = this.#session;
+    const acks = [`k${acquired}`];
+    return this.#request({ type: 'release', session, attach: 1, name, token, key: '', acks });
+  }
+
+  #request(body: ClientRequestBody): ClientRequest {
+    return { id: ++this.#lastId, body };
+  }
+
+  #send(requests: readonly ClientRequest[]): void {
+    this.#underWay += requests.length;
+    this.#stream.send({ format: 1, requests });
+  }
 }

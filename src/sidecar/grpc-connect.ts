@@ -6,15 +6,14 @@ import type { Buffer } from 'node:buffer';
 import { type ChannelCredentials, Client, Metadata } from '@grpc/grpc-js';
 import type { ClientFrame, ClientHandler, ClientStream } from '../api/wire.ts';
 import type { Runtime } from '../platform/runtime.ts';
-import { decodeServerFrame, encodeClientFrame } from '../server/grpc/frames.ts';
-import { asIs, BoundedWriter, type BytesMethod, CHANNEL_OPTIONS } from '../server/grpc/streams.ts';
+import { asIs, BoundedWriter, CHANNEL_OPTIONS, type ConnectMethod } from '../server/grpc/streams.ts';
 import type { Connect } from './group-client.ts';
 
 /** What the server may leave unread, before the stream counts as broken. */
 const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 
 export interface GrpcConnectOptions {
-  readonly method: BytesMethod;
+  readonly method: ConnectMethod;
   readonly runtime: Runtime;
   /** `host:port` of each replica. */
   readonly endpoints: readonly string[];
@@ -61,7 +60,7 @@ function openStream(
   call.on('data', (bytes: Buffer) => {
     if (!isOpen) return;
     try {
-      handler.onFrame(decodeServerFrame(method.decodeResponse(bytes)));
+      handler.onFrame(method.response.decode(bytes));
     } catch (error) {
       runtime.logger.error({ endpoint, error }, 'a frame of the lock server cannot be taken');
       end();
@@ -74,7 +73,7 @@ function openStream(
     end();
   });
   return {
-    send: (frame: ClientFrame) => writer.write(method.encodeRequest(encodeClientFrame(frame))),
+    send: (frame: ClientFrame) => writer.write(method.request.encode(frame)),
     close: end,
   };
 }

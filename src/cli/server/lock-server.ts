@@ -23,7 +23,7 @@ import { relayDialer, SERVER_ID_HEADER } from '../../server/grpc/relay-client.ts
 import { forPeers, type PeerCall, RelayService } from '../../server/grpc/relay-service.ts';
 import type { Served } from '../../server/grpc/served.ts';
 import { CallError } from '../../server/grpc/status.ts';
-import { bytesMethod } from '../../server/grpc/streams.ts';
+import { connectMethod, relayMethod } from '../../server/grpc/streams.ts';
 import { Member } from '../../server/member.ts';
 import { Metering } from '../../server/metering.ts';
 import { createHealthApi, type HttpServer, listenHttp } from '../../sidecar/http/index.ts';
@@ -32,7 +32,6 @@ import type { ServerConfig } from './config.ts';
 import { bindGrpc, closeGrpc, createGrpcServer, PLAINTEXT } from './listen.ts';
 
 const LOCK_SERVICE = 'leasehold.v1.LockService';
-const RELAY_SERVICE = 'leasehold.v1.RelayService';
 const INSPECT = 'leasehold.v1.Inspect';
 const ADMIN = 'leasehold.v1.Admin';
 const HEALTH_SERVICE = 'grpc.health.v1.Health';
@@ -63,14 +62,14 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   const logger = labelled(options.runtime.logger, { namespace: served, server: serverId });
   const runtime = { ...options.runtime, logger };
   const protocol = loadProtocol();
-  const relayMethod = bytesMethod(protocol.service(RELAY_SERVICE), 'Relay');
-  const connectMethod = bytesMethod(protocol.service(LOCK_SERVICE), 'Connect');
+  const relaying = relayMethod(protocol);
+  const connecting = connectMethod(protocol);
   const log = await openLog(config, runtime);
   const metrics = createMetrics({ processMetrics: true });
   const serverMetrics = metrics.server(namespace.name);
   const metering = new Metering(serverMetrics);
   const relay: RelayService = new RelayService({
-    method: relayMethod,
+    method: relaying,
     timers: runtime.timers,
     leader: () => member.leader,
     identifyPeer: (stream) => peerOf(stream, config),
@@ -83,7 +82,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     configuredBy: config.configuredBy,
     suspicion: config.suspicion,
     dial: relayDialer({
-      method: relayMethod,
+      method: relaying,
       serverId,
       addresses: config.peers,
       credentials: credentials.createInsecure(),
@@ -108,12 +107,12 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   const health = new HealthService([LOCK_SERVICE]);
   const clients = createGrpcServer();
   clients.addService(
-    { Connect: connectMethod.definition },
-    lockService({ method: connectMethod, frontEnd: member.frontEnd, identify: () => UNPROVEN }),
+    { Connect: connecting.definition },
+    lockService({ method: connecting, frontEnd: member.frontEnd, identify: () => UNPROVEN }),
   );
   clients.addService(protocol.service(HEALTH_SERVICE), health.implementation);
   const replicas = createGrpcServer();
-  replicas.addService({ Relay: relayMethod.definition }, relay.implementation);
+  replicas.addService({ Relay: relaying.definition }, relay.implementation);
   const identifyPeer = (call: PeerCall): string => peerOf(call, config);
   // What the other replicas pass on, and ask about this one. They get no peers: nothing goes round in circles.
   replicas.addService(

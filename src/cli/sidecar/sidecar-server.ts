@@ -7,7 +7,7 @@ import { lockDirectory } from '../../log/embedded/directory-lock.ts';
 import { createMetrics, type Metrics } from '../../platform/metrics.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { loadProtocol } from '../../server/grpc/proto.ts';
-import { type BytesMethod, bytesMethod } from '../../server/grpc/streams.ts';
+import { type ConnectMethod, connectMethod } from '../../server/grpc/streams.ts';
 import { grpcConnect } from '../../sidecar/grpc-connect.ts';
 import { createHealthApi, createHttpApi, listenHttp } from '../../sidecar/http/index.ts';
 import { Sidecar } from '../../sidecar/sidecar.ts';
@@ -38,7 +38,7 @@ export async function startSidecar(
     const sidecar = new Sidecar({ runtime, store });
     stops.push(() => sidecar.stop());
     const metrics = createMetrics({ processMetrics: true });
-    const method = bytesMethod(loadProtocol().service('leasehold.v1.LockService'), 'Connect');
+    const method = connectMethod(loadProtocol());
     for (const namespace of config.namespaces) {
       stops.push(addNamespace(sidecar, namespace, { runtime, metrics, method }));
     }
@@ -55,7 +55,7 @@ export async function startSidecar(
 function addNamespace(
   sidecar: Sidecar,
   { alias, endpoints, ttl, maxHold }: SidecarConfig['namespaces'][number],
-  { runtime, metrics, method }: { runtime: Runtime; metrics: Metrics; method: BytesMethod },
+  { runtime, metrics, method }: { runtime: Runtime; metrics: Metrics; method: ConnectMethod },
 ): () => void {
   const defaults = { ttlMs: parseDuration(ttl) ?? 0, maxHoldMs: parseDuration(maxHold) ?? 0 };
   const sidecarMetrics = metrics.sidecar(alias);

@@ -11,12 +11,9 @@ import type {
   ClientFrame,
   ClientRequest,
   ClientRequestBody,
-  KeepaliveAnswer,
   KeepaliveRequest,
-  KeepaliveStatus,
   Mark,
-  Position,
-  ServerFrame,
+  RelayRequest,
   SessionNotice,
 } from '../../api/wire.ts';
 import { decodeEvent, encodeEvent, variantOf } from './events.ts';
@@ -25,15 +22,16 @@ import { decodeHolder, decodeLock, decodeRevoking } from './views.ts';
 
 type Refused = Extract<CommandResult, { type: 'refused' }>;
 
+export type RequestMessage = Message & { readonly id: number; readonly body?: string };
+
 interface ClientFrameMessage {
   readonly format: number;
-  readonly requests: readonly (Message & { readonly id: number; readonly body?: string })[];
+  readonly requests: readonly RequestMessage[];
   readonly keepalive: KeepaliveRequest | null;
   readonly mark: Mark | null;
 }
 
 export type AnswerMessage = Message & { readonly id: number; readonly body?: string };
-type StatusMessage = Extract<KeepaliveStatus, { alive: true }> | Extract<KeepaliveStatus, { alive: false }>;
 
 export interface NoticeMessage {
   readonly session: number;
@@ -41,22 +39,12 @@ export interface NoticeMessage {
   readonly event: Message | null;
 }
 
-export interface KeepaliveMessage {
-  readonly number: number;
-  readonly sessions: readonly StatusMessage[];
-}
-
-interface ServerFrameMessage {
-  readonly format: number;
-  readonly position: Position | null;
-  readonly leading: boolean;
-  readonly answers: readonly AnswerMessage[];
-  readonly notices: readonly NoticeMessage[];
-  readonly keepalive: KeepaliveMessage | null;
-}
-
 export function encodeClientFrame({ format, requests, keepalive, mark }: ClientFrame): Message {
-  return { format, requests: requests.map(({ id, body }) => ({ id, [body.type]: body })), keepalive, mark };
+  return { format, requests: requests.map(encodeRequest), keepalive, mark };
+}
+
+export function encodeRequest({ id, body }: ClientRequest | RelayRequest): Message {
+  return { id, [body.type]: body };
 }
 
 /** Throws MessageError. A request of an unknown kind becomes one that the front end refuses under its id. */
@@ -70,20 +58,8 @@ export function decodeClientFrame(message: Message): ClientFrame {
   };
 }
 
-function decodeRequest(request: ClientFrameMessage['requests'][number]): ClientRequest {
+export function decodeRequest(request: RequestMessage): ClientRequest {
   return { id: request.id, body: variantOf(request, 'body') as unknown as ClientRequestBody };
-}
-
-export function encodeServerFrame(frame: ServerFrame): Message {
-  const { position, leading, answers, notices, keepalive } = frame;
-  return {
-    format: FORMAT_VERSION,
-    position,
-    leading,
-    answers: answers.map(encodeAnswer),
-    notices: notices.map(encodeNotice),
-    keepalive,
-  };
 }
 
 export function encodeNotice({ session, attach, event }: SessionNotice): Message {
@@ -93,19 +69,6 @@ export function encodeNotice({ session, attach, event }: SessionNotice): Message
 export function encodeAnswer({ id, body }: Answer): Message {
   const isDelayedOnly = body.type === 'refused' && body.holder === null;
   return { id, [body.type]: isDelayedOnly ? { ...body, delayedOnly: true } : body };
-}
-
-/** Throws MessageError, also for an answer that this program does not know: to guess at it could lose a grant. */
-export function decodeServerFrame(message: Message): ServerFrame {
-  const { position, leading, answers, notices, keepalive } = checked<ServerFrameMessage>(message);
-  if (position === null) throw new MessageError('the frame does not say where in the log it is true');
-  const frame = {
-    position,
-    leading,
-    answers: answers.map(decodeAnswer),
-    notices: notices.flatMap(decodeNotice),
-  };
-  return keepalive === null ? frame : { ...frame, keepalive: decodeKeepalive(keepalive) };
 }
 
 export function decodeAnswer(answer: AnswerMessage): Answer {
@@ -149,21 +112,16 @@ export function decodeNotice({ session, attach, event }: NoticeMessage): readonl
   return decoded === null ? [] : [{ session, attach, event: decoded }];
 }
 
-export function decodeKeepalive({ number, sessions }: KeepaliveMessage): KeepaliveAnswer {
-  const statuses = sessions.map(
-    (status): KeepaliveStatus =>
-      status.alive ? status : { session: status.session, attach: status.attach, alive: false },
-  );
-  return { number, sessions: statuses };
-}
-
 export function checked<Shape extends { readonly format: number }>(message: Message): Shape {
   checkIntegers(message);
   const frame = message as unknown as Shape;
-  if (frame.format !== FORMAT_VERSION) {
-    throw new MessageError(`frames of format ${frame.format}; this program speaks format ${FORMAT_VERSION}`);
-  }
+  checkFormat(frame.format);
   return frame;
+}
+
+export function checkFormat(format: number): void {
+  if (format === FORMAT_VERSION) return;
+  throw new MessageError(`frames of format ${format}; this program speaks format ${FORMAT_VERSION}`);
 }
 
 /** Without what is absent: null messages, and the marks that proto-loader sets for optional fields. */

@@ -7,9 +7,8 @@ import { status, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { Identity } from '../../api/entry.ts';
 import type { ClientStream } from '../../api/wire.ts';
 import type { FrontEnd } from '../front-end.ts';
-import { decodeClientFrame, encodeServerFrame } from './frames.ts';
 import { CallError, toServiceError } from './status.ts';
-import { BoundedWriter, type BytesMethod, type ServerStream } from './streams.ts';
+import { BoundedWriter, type ConnectMethod, type ServerStream } from './streams.ts';
 
 /** What a client may leave unread; then its stream is cut, and it attaches anew (rule S9). */
 const UNREAD_BYTES_MAX = 1024 * 1024;
@@ -18,7 +17,7 @@ const UNREAD_BYTES_MAX = 1024 * 1024;
 export type Identify = (stream: ServerStream) => Identity;
 
 export interface LockServiceOptions {
-  readonly method: BytesMethod;
+  readonly method: ConnectMethod;
   readonly frontEnd: FrontEnd;
   readonly identify: Identify;
 }
@@ -43,7 +42,7 @@ function serve(call: ServerStream, { method, frontEnd, identify }: LockServiceOp
   call.on('end', () => end());
   try {
     stream = frontEnd.connect(identify(call), {
-      onFrame: (frame) => writer.write(method.encodeResponse(encodeServerFrame(frame))),
+      onFrame: (frame) => writer.write(method.response.encode(frame)),
       onClose: () => end(),
     });
   } catch (error) {
@@ -52,7 +51,7 @@ function serve(call: ServerStream, { method, frontEnd, identify }: LockServiceOp
   }
   call.on('data', (bytes: Buffer) => {
     try {
-      stream?.send(decodeClientFrame(method.decodeRequest(bytes)));
+      stream?.send(method.request.decode(bytes));
     } catch (error) {
       end(error);
     }

@@ -5,8 +5,7 @@ import type { Buffer } from 'node:buffer';
 import { type ChannelCredentials, Client, Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import type { RelayFrame } from '../../api/wire.ts';
 import type { DialLeader, LeaderStream, LeaderStreamHandler } from '../leader-link.ts';
-import { decodeLeaderFrame, encodeRelayFrame } from './relay-frames.ts';
-import { asIs, BoundedWriter, type BytesMethod, CHANNEL_OPTIONS } from './streams.ts';
+import { asIs, BoundedWriter, CHANNEL_OPTIONS, type RelayMethod } from './streams.ts';
 
 /** Which replica it is that calls; until there is mutual TLS it is taken at its word. */
 export const SERVER_ID_HEADER = 'leasehold-server-id';
@@ -14,7 +13,7 @@ export const SERVER_ID_HEADER = 'leasehold-server-id';
 const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
 
 export interface RelayClientOptions {
-  readonly method: BytesMethod;
+  readonly method: RelayMethod;
   /** Of this replica. */
   readonly serverId: string;
   /** Where the relay service of each replica is, by server id. */
@@ -52,7 +51,7 @@ function dial(
   call.on('data', (bytes: Buffer) => {
     if (!isOpen) return;
     try {
-      handler.onFrame(decodeLeaderFrame(method.decodeResponse(bytes)));
+      handler.onFrame(method.response.decode(bytes));
     } catch (error) {
       handler.onError(error);
       end(false);
@@ -62,7 +61,7 @@ function dial(
   call.on('error', () => undefined);
   call.on('status', ({ code }: StatusObject) => end(code === status.FAILED_PRECONDITION));
   return {
-    send: (frame: RelayFrame) => writer.write(method.encodeRequest(encodeRelayFrame(frame))),
+    send: (frame: RelayFrame) => writer.write(method.request.encode(frame)),
     close: () => end(true),
   };
 }

@@ -9,9 +9,8 @@ import type { Timer, Timers } from '../../platform/runtime.ts';
 import type { Leader } from '../leader.ts';
 import type { FrontEndLink } from '../outbox.ts';
 import type { Message } from './proto.ts';
-import { decodeRelayFrame, encodeLeaderFrame } from './relay-frames.ts';
 import { CallError, toServiceError } from './status.ts';
-import { BoundedWriter, type BytesMethod, type ServerStream } from './streams.ts';
+import { BoundedWriter, type RelayMethod, type ServerStream } from './streams.ts';
 
 /** How often a front end hears of a leader that has nothing to say (rule S7). */
 const PING_MS = 200;
@@ -45,7 +44,7 @@ export function forPeers(
 }
 
 export interface RelayServiceOptions {
-  readonly method: BytesMethod;
+  readonly method: RelayMethod;
   readonly timers: Timers;
   /** The leader in this process, while there is one. */
   readonly leader: () => Leader | null;
@@ -106,13 +105,13 @@ export class RelayService {
 
 class RelayLink implements FrontEndLink {
   readonly #call: ServerStream;
-  readonly #method: BytesMethod;
+  readonly #method: RelayMethod;
   readonly #leader: Leader;
   readonly #writer: BoundedWriter;
   readonly #onClosed: () => void;
   #isClosed = false;
 
-  constructor(call: ServerStream, method: BytesMethod, leader: Leader, onClosed: () => void) {
+  constructor(call: ServerStream, method: RelayMethod, leader: Leader, onClosed: () => void) {
     this.#call = call;
     this.#method = method;
     this.#leader = leader;
@@ -134,7 +133,7 @@ class RelayLink implements FrontEndLink {
   }
 
   send(frame: LeaderFrame): void {
-    this.#writer.write(this.#method.encodeResponse(encodeLeaderFrame(frame)));
+    this.#writer.write(this.#method.response.encode(frame));
   }
 
   ping(): void {
@@ -153,7 +152,7 @@ class RelayLink implements FrontEndLink {
 
   #receive(bytes: Buffer): void {
     try {
-      this.#leader.receive(this, decodeRelayFrame(this.#method.decodeRequest(bytes)));
+      this.#leader.receive(this, this.#method.request.decode(bytes));
     } catch (error) {
       this.close(new CallError(status.INVALID_ARGUMENT, String(error)));
     }

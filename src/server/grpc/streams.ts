@@ -3,40 +3,51 @@
  * counted, and what a slow reader has not taken yet is bounded (rule S9).
  */
 import type { Buffer } from 'node:buffer';
-import type { ClientOptions, MethodDefinition, ServerDuplexStream, ServiceDefinition } from '@grpc/grpc-js';
-import type { Message } from './proto.ts';
+import type { ClientOptions, MethodDefinition, ServerDuplexStream } from '@grpc/grpc-js';
+import type { ClientFrame, LeaderFrame, RelayFrame, ServerFrame } from '../../api/wire.ts';
+import { type Codec, frameCodecs } from './frame-codec.ts';
+import type { Protocol } from './proto.ts';
 
-/** A bidirectional method whose messages are bytes on both sides. */
-export interface BytesMethod {
+/** A bidirectional method whose messages are bytes to the library, and frames to us. */
+export interface FrameMethod<Request, Response> {
   /** For `Server.addService`. */
   readonly definition: MethodDefinition<Buffer, Buffer>;
-  readonly encodeRequest: (message: Message) => Buffer;
-  readonly decodeRequest: (bytes: Buffer) => Message;
-  readonly encodeResponse: (message: Message) => Buffer;
-  readonly decodeResponse: (bytes: Buffer) => Message;
+  readonly request: Codec<Request>;
+  readonly response: Codec<Response>;
 }
+
+/** Between clients and front ends. */
+export type ConnectMethod = FrameMethod<ClientFrame, ServerFrame>;
+/** Between front ends and the leader. */
+export type RelayMethod = FrameMethod<RelayFrame, LeaderFrame>;
 
 export type ServerStream = ServerDuplexStream<Buffer, Buffer>;
 
 export const asIs = (bytes: Buffer): Buffer => bytes;
 
-export function bytesMethod(service: ServiceDefinition, name: string): BytesMethod {
-  const method = service[name];
+export function connectMethod(protocol: Protocol): ConnectMethod {
+  const { client, server } = frameCodecs(protocol);
+  const definition = ofBytes(protocol, 'leasehold.v1.LockService', 'Connect');
+  return { definition, request: client, response: server };
+}
+
+export function relayMethod(protocol: Protocol): RelayMethod {
+  const { relay, leader } = frameCodecs(protocol);
+  const definition = ofBytes(protocol, 'leasehold.v1.RelayService', 'Relay');
+  return { definition, request: relay, response: leader };
+}
+
+function ofBytes(protocol: Protocol, service: string, name: string): MethodDefinition<Buffer, Buffer> {
+  const method = protocol.service(service)[name];
   if (method === undefined) throw new RangeError(`proto/ defines no method ${name}`);
   return {
-    definition: {
-      path: method.path,
-      requestStream: method.requestStream,
-      responseStream: method.responseStream,
-      requestSerialize: asIs,
-      requestDeserialize: asIs,
-      responseSerialize: asIs,
-      responseDeserialize: asIs,
-    },
-    encodeRequest: method.requestSerialize,
-    decodeRequest: (bytes) => method.requestDeserialize(bytes) as Message,
-    encodeResponse: method.responseSerialize,
-    decodeResponse: (bytes) => method.responseDeserialize(bytes) as Message,
+    path: method.path,
+    requestStream: method.requestStream,
+    responseStream: method.responseStream,
+    requestSerialize: asIs,
+    requestDeserialize: asIs,
+    responseSerialize: asIs,
+    responseDeserialize: asIs,
   };
 }
 

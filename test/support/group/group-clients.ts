@@ -8,7 +8,7 @@ import { LeaseholdError } from '../../../src/api/errors.ts';
 import { createMetrics } from '../../../src/platform/metrics.ts';
 import { createSystemRuntime } from '../../../src/platform/system-runtime.ts';
 import { loadProtocol } from '../../../src/server/grpc/proto.ts';
-import { bytesMethod } from '../../../src/server/grpc/streams.ts';
+import { connectMethod } from '../../../src/server/grpc/streams.ts';
 import { grpcConnect } from '../../../src/sidecar/grpc-connect.ts';
 import type { Granted } from '../../../src/sidecar/service.ts';
 import { Sidecar } from '../../../src/sidecar/sidecar.ts';
@@ -27,7 +27,7 @@ export interface ToldGrant {
   readonly token: number;
 }
 
-const method = bytesMethod(loadProtocol().service('leasehold.v1.LockService'), 'Connect');
+const method = connectMethod(loadProtocol());
 
 export class GroupClients {
   /** One for each front end, in the order of the endpoints. */

@@ -1,0 +1,257 @@
+/**
+ * Frames as bytes. What comes with every operation is written and read by hand (hot-messages.ts); what is rare goes through the
+ * general codec, message by message, or as a whole frame where the frame itself is a rare one.
+ */
+import type { Buffer } from 'node:buffer';
+import { FORMAT_VERSION } from '../../api/limits.ts';
+import type {
+  Answer,
+  ClientFrame,
+  ClientRequest,
+  KeepaliveAnswer,
+  KeepaliveRequest,
+  LeaderFrame,
+  LeaderGroup,
+  Position,
+  RelayFrame,
+  RelayGroup,
+  RelayRequest,
+  ServerFrame,
+  SessionNotice,
+} from '../../api/wire.ts';
+import {
+  type GeneralCodec,
+  placed,
+  readAnswer,
+  readNotice,
+  readRequest,
+  writeAnswer,
+  writeAt,
+  writeKeepalive,
+  writeKept,
+  writeNotice,
+  writeRequests,
+} from './frame-parts.ts';
+import { checkFormat, decodeClientFrame, decodeRequest, encodeClientFrame } from './frames.ts';
+import { readKeepaliveAnswer, readKeepaliveRequest, readPosition } from './hot-messages.ts';
+import type { Protocol } from './proto.ts';
+import { lengthTag, numberTag, ProtoReader, ProtoWriter } from './proto-bytes.ts';
+import { decodeRelayFrame, decodeRelayRequest, encodeRelayFrame } from './relay-frames.ts';
+
+/** Frames of one kind as bytes, and back. */
+export interface Codec<Frame> {
+  encode(frame: Frame): Buffer;
+  /** Throws MessageError. */
+  decode(bytes: Buffer): Frame;
+}
+
+export interface FrameCodecs {
+  readonly client: Codec<ClientFrame>;
+  readonly server: Codec<ServerFrame>;
+  readonly relay: Codec<RelayFrame>;
+  readonly leader: Codec<LeaderFrame>;
+}
+
+const N1 = numberTag(1);
+const N3 = numberTag(3);
+const N5 = numberTag(5);
+const L2 = lengthTag(2);
+const L3 = lengthTag(3);
+const L4 = lengthTag(4);
+const L5 = lengthTag(5);
+const L6 = lengthTag(6);
+
+/** The general codec, for messages that are rare. */
+interface General {
+  readonly request: GeneralCodec;
+  readonly relayRequest: GeneralCodec;
+  readonly answer: GeneralCodec;
+  readonly notice: GeneralCodec;
+  readonly clientFrame: GeneralCodec;
+  readonly relayFrame: GeneralCodec;
+}
+
+/** One for a process: it shares one buffer. */
+export function frameCodecs(protocol: Protocol): FrameCodecs {
+  const message = (name: string): GeneralCodec => protocol.message(`leasehold.v1.${name}`);
+  const general: General = {
+    request: message('ClientRequest'),
+    relayRequest: message('RelayRequest'),
+    answer: message('Answer'),
+    notice: message('SessionNotice'),
+    clientFrame: message('ClientFrame'),
+    relayFrame: message('RelayFrame'),
+  };
+  const to = new ProtoWriter();
+  const codec = <Frame>(
+    write: (to: ProtoWriter, frame: Frame, general: General) => Buffer | null,
+    read: (from: ProtoReader, general: General) => Frame,
+  ): Codec<Frame> => ({
+    encode: (frame) => {
+      to.reset();
+      return write(to, frame, general) ?? to.copy();
+    },
+    decode: (bytes) => read(new ProtoReader(bytes), general),
+  });
+  return {
+    client: codec(writeClientFrame, readClientFrame),
+    server: codec(writeServerFrame, readServerFrame),
+    relay: codec(writeRelayFrame, readRelayFrame),
+    leader: codec(writeLeaderFrame, readLeaderFrame),
+  };
+}
+
+function writeClientFrame(to: ProtoWriter, frame: ClientFrame, general: General): Buffer | null {
+  if (frame.mark !== undefined) return general.clientFrame.serialize(encodeClientFrame(frame));
+  to.number(N1, frame.format);
+  writeRequests(to, frame.requests, general.request);
+  if (frame.keepalive !== undefined) writeKeepalive(to, frame.keepalive);
+  return null;
+}
+
+function readClientFrame(from: ProtoReader, general: General): ClientFrame {
+  let format = 0;
+  const requests: ClientRequest[] = [];
+  let keepalive: KeepaliveRequest | undefined;
+  while (from.at < from.length) {
+    const tag = from.number();
+    if (tag === N1) format = from.number();
+    else if (tag === L2) requests.push(readRequest(from, general.request, decodeRequest));
+    else if (tag === L3) keepalive = readKeepaliveRequest(from);
+    else if (tag === L4) return decodeClientFrame(general.clientFrame.deserialize(from.all()));
+    else from.skip(tag);
+  }
+  checkFormat(format);
+  return keepalive === undefined ? { format, requests } : { format, requests, keepalive };
+}
+
+function writeServerFrame(to: ProtoWriter, frame: ServerFrame, general: General): null {
+  to.number(N1, FORMAT_VERSION);
+  writeAt(to, frame.position);
+  to.bool(N3, frame.leading);
+  for (const answer of frame.answers) writeAnswer(to, L4, answer, general.answer);
+  for (const notice of frame.notices) writeNotice(to, L5, notice, general.notice);
+  if (frame.keepalive !== undefined) writeKept(to, L6, frame.keepalive);
+  return null;
+}
+
+function readServerFrame(from: ProtoReader, general: General): ServerFrame {
+  let format = 0;
+  let position: Position | null = null;
+  let leading = false;
+  const answers: Answer[] = [];
+  const notices: SessionNotice[] = [];
+  let keepalive: KeepaliveAnswer | undefined;
+  while (from.at < from.length) {
+    const tag = from.number();
+    if (tag === N1) format = from.number();
+    else if (tag === L2) position = readPosition(from);
+    else if (tag === N3) leading = from.bool();
+    else if (tag === L4) answers.push(readAnswer(from, general.answer));
+    else if (tag === L5) notices.push(...readNotice(from, general.notice));
+    else if (tag === L6) keepalive = readKeepaliveAnswer(from);
+    else from.skip(tag);
+  }
+  checkFormat(format);
+  const frame = { position: placed(position), leading, answers, notices };
+  return keepalive === undefined ? frame : { ...frame, keepalive };
+}
+
+function writeRelayFrame(to: ProtoWriter, frame: RelayFrame, general: General): Buffer | null {
+  const { format, groups, closed, reattach, allAttached = false } = frame;
+  if (reattach !== undefined) return general.relayFrame.serialize(encodeRelayFrame(frame));
+  to.number(N1, format);
+  for (const { client, requests, keepalive } of groups) {
+    const begun = to.begin(L2);
+    to.number(N1, client);
+    writeRequests(to, requests, general.relayRequest);
+    if (keepalive !== undefined) writeKeepalive(to, keepalive);
+    to.end(begun);
+  }
+  if (closed.length > 0) to.numbers(L3, closed);
+  to.bool(N5, allAttached);
+  return null;
+}
+
+function readRelayFrame(from: ProtoReader, general: General): RelayFrame {
+  let format = 0;
+  const groups: RelayGroup[] = [];
+  const closed: number[] = [];
+  let allAttached = false;
+  while (from.at < from.length) {
+    const tag = from.number();
+    if (tag === N1) format = from.number();
+    else if (tag === L2) groups.push(readRelayGroup(from, general.relayRequest));
+    else if (tag === L3) from.numbers(closed);
+    else if (tag === N3) closed.push(from.number());
+    else if (tag === L4) return decodeRelayFrame(general.relayFrame.deserialize(from.all()));
+    else if (tag === N5) allAttached = from.bool();
+    else from.skip(tag);
+  }
+  checkFormat(format);
+  const frame = { format, groups, closed };
+  return allAttached ? { ...frame, allAttached } : frame;
+}
+
+function readRelayGroup(from: ProtoReader, general: GeneralCodec): RelayGroup {
+  const end = from.end();
+  let client = 0;
+  const requests: RelayRequest[] = [];
+  let keepalive: KeepaliveRequest | undefined;
+  while (from.at < end) {
+    const tag = from.number();
+    if (tag === N1) client = from.number();
+    else if (tag === L2) requests.push(readRequest(from, general, decodeRelayRequest));
+    else if (tag === L3) keepalive = readKeepaliveRequest(from);
+    else from.skip(tag);
+  }
+  from.ended(end);
+  return keepalive === undefined ? { client, requests } : { client, requests, keepalive };
+}
+
+function writeLeaderFrame(to: ProtoWriter, { position, groups }: LeaderFrame, general: General): null {
+  to.number(N1, FORMAT_VERSION);
+  writeAt(to, position);
+  for (const { client, answers, notices, keepalives } of groups) {
+    const begun = to.begin(L3);
+    to.number(N1, client);
+    for (const answer of answers) writeAnswer(to, L2, answer, general.answer);
+    for (const notice of notices) writeNotice(to, L3, notice, general.notice);
+    for (const keepalive of keepalives) writeKept(to, L4, keepalive);
+    to.end(begun);
+  }
+  return null;
+}
+
+function readLeaderFrame(from: ProtoReader, general: General): LeaderFrame {
+  let format = 0;
+  let position: Position | null = null;
+  const groups: LeaderGroup[] = [];
+  while (from.at < from.length) {
+    const tag = from.number();
+    if (tag === N1) format = from.number();
+    else if (tag === L2) position = readPosition(from);
+    else if (tag === L3) groups.push(readLeaderGroup(from, general));
+    else from.skip(tag);
+  }
+  checkFormat(format);
+  return { position: placed(position), groups };
+}
+
+function readLeaderGroup(from: ProtoReader, general: General): LeaderGroup {
+  const end = from.end();
+  let client = 0;
+  const answers: Answer[] = [];
+  const notices: SessionNotice[] = [];
+  const keepalives: KeepaliveAnswer[] = [];
+  while (from.at < end) {
+    const tag = from.number();
+    if (tag === N1) client = from.number();
+    else if (tag === L2) answers.push(readAnswer(from, general.answer));
+    else if (tag === L3) notices.push(...readNotice(from, general.notice));
+    else if (tag === L4) keepalives.push(readKeepaliveAnswer(from));
+    else from.skip(tag);
+  }
+  from.ended(end);
+  return { client, answers, notices, keepalives };
+}

@@ -1,0 +1,110 @@
+/**
+ * Frames from the leader's side by way of the general codec: what `frame-codec.test.ts` compares the codec written by hand with.
+ */
+import { FORMAT_VERSION } from '../../api/limits.ts';
+import type {
+  KeepaliveAnswer,
+  KeepaliveStatus,
+  LeaderFrame,
+  LeaderGroup,
+  Position,
+  ServerFrame,
+} from '../../api/wire.ts';
+import {
+  type AnswerMessage,
+  checked,
+  decodeAnswer,
+  decodeNotice,
+  encodeAnswer,
+  encodeNotice,
+  type NoticeMessage,
+} from './frames.ts';
+import { type Message, MessageError } from './proto.ts';
+
+type StatusMessage = Extract<KeepaliveStatus, { alive: true }> | Extract<KeepaliveStatus, { alive: false }>;
+
+interface KeepaliveMessage {
+  readonly number: number;
+  readonly sessions: readonly StatusMessage[];
+}
+
+interface ServerFrameMessage {
+  readonly format: number;
+  readonly position: Position | null;
+  readonly leading: boolean;
+  readonly answers: readonly AnswerMessage[];
+  readonly notices: readonly NoticeMessage[];
+  readonly keepalive: KeepaliveMessage | null;
+}
+
+interface LeaderGroupMessage {
+  readonly client: number;
+  readonly answers: readonly AnswerMessage[];
+  readonly notices: readonly NoticeMessage[];
+  readonly keepalives: readonly KeepaliveMessage[];
+}
+
+interface LeaderFrameMessage {
+  readonly format: number;
+  readonly position: Position | null;
+  readonly groups: readonly LeaderGroupMessage[];
+}
+
+export function encodeServerFrame(frame: ServerFrame): Message {
+  const { position, leading, answers, notices, keepalive } = frame;
+  return {
+    format: FORMAT_VERSION,
+    position,
+    leading,
+    answers: answers.map(encodeAnswer),
+    notices: notices.map(encodeNotice),
+    keepalive,
+  };
+}
+
+/** Throws MessageError, also for an answer that this program does not know: to guess at it could lose a grant. */
+export function decodeServerFrame(message: Message): ServerFrame {
+  const { position, leading, answers, notices, keepalive } = checked<ServerFrameMessage>(message);
+  if (position === null) throw new MessageError('the frame does not say where in the log it is true');
+  const frame = {
+    position,
+    leading,
+    answers: answers.map(decodeAnswer),
+    notices: notices.flatMap(decodeNotice),
+  };
+  return keepalive === null ? frame : { ...frame, keepalive: decodeKeepalive(keepalive) };
+}
+
+function decodeKeepalive({ number, sessions }: KeepaliveMessage): KeepaliveAnswer {
+  const statuses = sessions.map(
+    (status): KeepaliveStatus =>
+      status.alive ? status : { session: status.session, attach: status.attach, alive: false },
+  );
+  return { number, sessions: statuses };
+}
+
+export function encodeLeaderFrame({ position, groups }: LeaderFrame): Message {
+  const encodedGroups = groups.map(({ client, answers, notices, keepalives }) => ({
+    client,
+    answers: answers.map(encodeAnswer),
+    notices: notices.map(encodeNotice),
+    keepalives,
+  }));
+  return { format: FORMAT_VERSION, position, groups: encodedGroups };
+}
+
+/** Throws MessageError. */
+export function decodeLeaderFrame(message: Message): LeaderFrame {
+  const { position, groups } = checked<LeaderFrameMessage>(message);
+  if (position === null) throw new MessageError('the frame does not say where in the log it is true');
+  return { position, groups: groups.map(decodeLeaderGroup) };
+}
+
+function decodeLeaderGroup({ client, answers, notices, keepalives }: LeaderGroupMessage): LeaderGroup {
+  return {
+    client,
+    answers: answers.map(decodeAnswer),
+    notices: notices.flatMap(decodeNotice),
+    keepalives: keepalives.map(decodeKeepalive),
+  };
+}
