@@ -219,6 +219,8 @@ export interface RelayFrame {
   readonly reattach?: BulkReattachment;
   /** The bulk re-attachment is complete. */
   readonly allAttached?: boolean;
+  /** Index up to which the replica that sends this has applied the log, as a standby (rule L4). */
+  readonly applied?: number;
 }
 
 export interface LeaderGroup {

@@ -1,14 +1,20 @@
 /** What every engine of the log has to do: a suite that is run against each. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Stored } from './engines.fixture.ts';
-import { appendEntries, entryAfter, readAll, START, takeSnapshot } from './log.fixture.ts';
+import { appendEntries, entryAfter, placeAt, readAll, START, takeSnapshot } from './log.fixture.ts';
 import { CorruptLogError, DeposedError, type LockLog, TrimmedError } from './port.ts';
 import { hashOf } from './rules.ts';
 import { loadNewestSnapshot } from './snapshot-reader.ts';
+import { SnapshotWriter } from './snapshot-writer.ts';
 
 const chunk = (text: string): Uint8Array => new TextEncoder().encode(text.repeat(1_000));
 
-export function testContract(engine: string, make: () => Stored): void {
+/** `hasStandbys`: more than one process can have the log open. */
+export function testContract(
+  engine: string,
+  make: () => Stored,
+  { hasStandbys = true }: { readonly hasStandbys?: boolean } = {},
+): void {
   describe(`log contract: ${engine}`, () => {
     let stored: Stored;
     let log: LockLog;
@@ -71,13 +77,16 @@ export function testContract(engine: string, make: () => Stored): void {
       const entries = await appendEntries(log, first, 4);
       await takeSnapshot(log, first, entries[0]!, [chunk('a')]);
       await takeSnapshot(log, first, entries[1]!, [chunk('b')]);
-      const late = await log.openSnapshot(first);
-      await log.writeChunk(first, late, chunk('c'));
+      const late = new SnapshotWriter(log, await log.openSnapshot(first));
+      await late.write(chunk('c'));
       const second = await log.campaign('server-b');
       const before = await log.snapshots();
 
-      await expect(log.writeChunk(first, late, chunk('d'))).rejects.toThrow(DeposedError);
-      await expect(log.commitSnapshot(first, late, entries[3]!)).rejects.toThrow(DeposedError);
+      // It needs no leadership, but the new leader has closed what it belongs to.
+      await expect(late.write(chunk('d'))).rejects.toThrow(RangeError);
+      await expect(log.commitSnapshot(first, late.manifest(placeAt(entries[3]!)))).rejects.toThrow(
+        DeposedError,
+      );
       await expect(log.openSnapshot(first)).rejects.toThrow(DeposedError);
       await expect(log.trim(first)).rejects.toThrow(DeposedError);
       await log.resign(first);
@@ -91,9 +100,11 @@ export function testContract(engine: string, make: () => Stored): void {
     test('a new leader closes the open snapshot of its predecessor (rule L3)', async () => {
       const first = await log.campaign('server-a');
       const [entry] = await appendEntries(log, first, 1);
-      const writer = await log.openSnapshot(first);
+      const writer = new SnapshotWriter(log, await log.openSnapshot(first));
+      await writer.write(chunk('a'));
       const second = await log.campaign('server-b');
-      await expect(log.commitSnapshot(second, writer, entry!)).rejects.toThrow(RangeError);
+      expect(await log.openedSnapshot()).toBeNull();
+      await expect(log.commitSnapshot(second, writer.manifest(placeAt(entry!)))).rejects.toThrow(RangeError);
       expect(await log.snapshots()).toEqual([]);
     });
 
@@ -210,16 +221,38 @@ export function testContract(engine: string, make: () => Stored): void {
     test('an open snapshot is not listed, and opening another gives it up', async () => {
       const leadership = await log.campaign('server-a');
       const [entry] = await appendEntries(log, leadership, 1);
-      const forgotten = await log.openSnapshot(leadership);
-      await log.writeChunk(leadership, forgotten, chunk('a'));
-      const writer = await log.openSnapshot(leadership);
-      await log.writeChunk(leadership, writer, chunk('b'));
+      const forgotten = new SnapshotWriter(log, await log.openSnapshot(leadership));
+      await forgotten.write(chunk('a'));
+      const writer = new SnapshotWriter(log, await log.openSnapshot(leadership));
+      await writer.write(chunk('b'));
       expect(await log.snapshots()).toEqual([]);
-      await expect(log.commitSnapshot(leadership, forgotten, entry!)).rejects.toThrow(RangeError);
-      const manifest = await log.commitSnapshot(leadership, writer, entry!);
+      expect(await log.openedSnapshot()).toEqual({ id: writer.id, serverId: null, chunks: 1, offer: null });
+      const place = placeAt(entry!);
+      await expect(forgotten.write(chunk('b'))).rejects.toThrow(RangeError);
+      await expect(log.commitSnapshot(leadership, forgotten.manifest(place))).rejects.toThrow(RangeError);
+      const manifest = writer.manifest(place);
+      await log.commitSnapshot(leadership, manifest);
+      await log.commitSnapshot(leadership, manifest);
+      expect(await log.snapshots()).toEqual([manifest]);
+      expect(await log.openedSnapshot()).toBeNull();
       expect(await log.readChunk(manifest, 0)).toEqual(chunk('b'));
-      expect(manifest.chunkHashes).toHaveLength(1);
-      await expect(log.writeChunk(leadership, writer, chunk('c'))).rejects.toThrow(RangeError);
+      await expect(writer.write(chunk('c'))).rejects.toThrow(RangeError);
+    });
+
+    test('a chunk is written once: again the same is fine, another one under its number is not (rule L3)', async () => {
+      const leadership = await log.campaign('server-a');
+      const [entry] = await appendEntries(log, leadership, 1);
+      const id = await log.openSnapshot(leadership);
+      await log.writeChunk(id, 0, chunk('a'));
+      await log.writeChunk(id, 0, chunk('a'));
+      await expect(log.writeChunk(id, 0, chunk('b'))).rejects.toThrow(RangeError);
+      const writer = new SnapshotWriter(log, id);
+      await writer.write(chunk('a'));
+      const manifest = writer.manifest(placeAt(entry!));
+      const short = { ...manifest, chunkHashes: [] };
+      await expect(log.commitSnapshot(leadership, short)).rejects.toThrow(RangeError);
+      await log.commitSnapshot(leadership, manifest);
+      expect(await log.readChunk(manifest, 0)).toEqual(chunk('a'));
     });
 
     test('a snapshot only moves upwards and stands on an entry of the log', async () => {
@@ -233,21 +266,21 @@ export function testContract(engine: string, make: () => Stored): void {
         entryAfter(entries[2]!),
         { index: 3, hash: entries[1]!.hash },
       ];
-      const writer = await log.openSnapshot(leadership);
+      const writer = new SnapshotWriter(log, await log.openSnapshot(leadership));
       for (const at of places) {
-        await expect(log.commitSnapshot(leadership, writer, at)).rejects.toThrow(RangeError);
+        await expect(log.commitSnapshot(leadership, writer.manifest(placeAt(at)))).rejects.toThrow(
+          RangeError,
+        );
       }
       expect((await log.snapshots()).map((manifest) => manifest.index)).toEqual([2]);
-      await log.commitSnapshot(leadership, writer, entries[2]!);
+      await log.commitSnapshot(leadership, writer.manifest(placeAt(entries[2]!)));
       expect((await log.snapshots()).map((manifest) => manifest.index)).toEqual([3, 2]);
     });
 
     test('a chunk beyond the limit is refused', async () => {
       const leadership = await log.campaign('server-a');
-      const writer = await log.openSnapshot(leadership);
-      await expect(log.writeChunk(leadership, writer, new Uint8Array(1024 * 1024 + 1))).rejects.toThrow(
-        RangeError,
-      );
+      const id = await log.openSnapshot(leadership);
+      await expect(log.writeChunk(id, 0, new Uint8Array(1024 * 1024 + 1))).rejects.toThrow(RangeError);
     });
 
     test('a corrupted chunk is detected and the older snapshot taken (rule L3)', async () => {
@@ -293,6 +326,26 @@ export function testContract(engine: string, make: () => Stored): void {
       await log.trim(leadership);
       expect(await readAll(log, 601)).toEqual(entries.slice(600));
       expect(await log.append(leadership, entryAfter(entries[699]!))).toBe('committed');
+    });
+
+    test('trim stays behind the place that it is given, and sizes are known above any (rule L4)', async () => {
+      const leadership = await log.campaign('server-a');
+      const entries = await appendEntries(log, leadership, 20);
+      const bytesAbove = (index: number): number =>
+        entries.slice(index).reduce((sum, entry) => sum + entry.bytes.byteLength, 0);
+      for (const at of [9, 11]) await takeSnapshot(log, leadership, entries[at]!, [chunk('a')]);
+      expect(await log.retainedBytes(4)).toBe(bytesAbove(4));
+      await log.trim(leadership, 4);
+      expect(await readAll(log, 5)).toEqual(entries.slice(4));
+      await expect(readAll(log, 4)).rejects.toMatchObject({ below: 4 });
+      for (const index of [0, 3, 4]) expect(await log.retainedBytes(index)).toBe(bytesAbove(4));
+      expect(await log.retainedBytes(15)).toBe(bytesAbove(15));
+      expect(await log.retainedBytes(20)).toBe(0);
+      await log.trim(leadership, 3);
+      expect(await readAll(log, 5)).toEqual(entries.slice(4));
+      await log.trim(leadership, 15);
+      await expect(readAll(log, 10)).rejects.toMatchObject({ below: 10 });
+      expect(await readAll(log, 11)).toEqual(entries.slice(10));
     });
 
     test('a reader that is overtaken by a trim is told TRIMMED, not given a gap', async () => {
@@ -381,5 +434,41 @@ export function testContract(engine: string, make: () => Stored): void {
       expect(pool).toEqual(new Uint8Array(4_096).fill(7));
       expect((await readAll(log, 1))[0]?.bytes).toEqual(new Uint8Array(100).fill(7));
     });
+
+    if (hasStandbys) {
+      test('a standby claims the open snapshot, writes and offers it (rule L3)', async () => {
+        const leadership = await log.campaign('server-a');
+        const [entry] = await appendEntries(log, leadership, 1);
+        expect(await log.claimSnapshot('no such snapshot', 'server-b')).toBe(false);
+        const id = await log.openSnapshot(leadership);
+        expect(await log.claimSnapshot(id, 'server-b')).toBe(true);
+        expect(await log.claimSnapshot(id, 'server-b')).toBe(true);
+        expect(await log.claimSnapshot(id, 'server-c')).toBe(false);
+        const writer = new SnapshotWriter(log, id);
+        await writer.write(chunk('a'));
+        const manifest = writer.manifest(placeAt(entry!));
+        await expect(log.offerSnapshot({ ...manifest, chunkHashes: [] })).rejects.toThrow(RangeError);
+        expect(await log.openedSnapshot()).toEqual({ id, serverId: 'server-b', chunks: 1, offer: null });
+        await log.offerSnapshot(manifest);
+        expect(await log.openedSnapshot()).toMatchObject({ id, offer: manifest });
+        await log.commitSnapshot(leadership, manifest);
+        expect(await log.snapshots()).toEqual([manifest]);
+        await expect(log.offerSnapshot(manifest)).rejects.toThrow(RangeError);
+      });
+
+      test('what a standby still writes for a deposed leader is refused (rule L3)', async () => {
+        const first = await log.campaign('server-a');
+        const [entry] = await appendEntries(log, first, 1);
+        const writer = new SnapshotWriter(log, await log.openSnapshot(first));
+        expect(await log.claimSnapshot(writer.id, 'server-c')).toBe(true);
+        await writer.write(chunk('a'));
+        const second = await log.campaign('server-b');
+        expect(await log.claimSnapshot(writer.id, 'server-c')).toBe(false);
+        await expect(writer.write(chunk('b'))).rejects.toThrow(RangeError);
+        await expect(log.offerSnapshot(writer.manifest(placeAt(entry!)))).rejects.toThrow(RangeError);
+        const next = await log.openSnapshot(second);
+        expect(await log.openedSnapshot()).toEqual({ id: next, serverId: null, chunks: 0, offer: null });
+      });
+    }
   });
 }

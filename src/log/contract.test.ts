@@ -6,4 +6,6 @@ import { testContract } from './contract.fixture.ts';
 import { enginesOf } from './engines.fixture.ts';
 import { seedOfRun } from './log.fixture.ts';
 
-for (const { name, make } of enginesOf(seedOfRun(process.env.LEASEHOLD_SEED))) testContract(name, make);
+for (const { name, make, hasStandbys } of enginesOf(seedOfRun(process.env.LEASEHOLD_SEED))) {
+  testContract(name, make, { hasStandbys });
+}

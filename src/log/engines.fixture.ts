@@ -55,13 +55,25 @@ function storedInFile(): Stored {
   };
 }
 
-export function enginesOf(seed: number): readonly { readonly name: string; make(): Stored }[] {
+export interface Engine {
+  readonly name: string;
+  /** More than one process can have its log open. */
+  readonly hasStandbys: boolean;
+  make(): Stored;
+}
+
+export function enginesOf(seed: number): readonly Engine[] {
   return [
-    { name: 'memory', make: () => storedInMemory((store) => new MemoryLog(store)) },
+    {
+      name: 'memory',
+      hasStandbys: true,
+      make: () => storedInMemory((store) => new MemoryLog(store)),
+    },
     {
       name: `memory with latency and lost answers (seed ${seed})`,
+      hasStandbys: true,
       make: () => storedInMemoryWithFaults(seed),
     },
-    { name: 'embedded', make: storedInFile },
+    { name: 'embedded', hasStandbys: false, make: storedInFile },
   ];
 }

@@ -4,7 +4,8 @@
 export const STORED_ENTRY_BYTES_MAX = 1024 * 1024;
 /** Snapshots are cut into chunks of 128 KiB (rule L5); this is where an engine refuses. */
 export const CHUNK_BYTES_MAX = 1024 * 1024;
-export const SNAPSHOT_CHUNKS_MAX = 65_536;
+/** 2 GiB in chunks of 128 KiB. A manifest with so many hashes still fits a request of etcd (1.5 MiB). */
+export const SNAPSHOT_CHUNKS_MAX = 16_384;
 /** Snapshots that stay (rule L3): the newest, and one to fall back on. */
 export const SNAPSHOTS_KEPT = 2;
 

@@ -6,6 +6,7 @@ import type { Random, Timer, Timers } from '../platform/runtime.ts';
 import { createLogger, type LogLevel, systemRandom, systemTimers } from '../platform/system-runtime.ts';
 import type { Leadership, LockLog, LogPosition, StoredEntry } from './port.ts';
 import { EMPTY_HEAD, hashOf } from './rules.ts';
+import { type SnapshotPlace, SnapshotWriter } from './snapshot-writer.ts';
 
 /** The entry after `position`. `filler` makes two entries at one index differ. */
 export function entryAfter(
@@ -51,9 +52,14 @@ export async function takeSnapshot(
   at: LogPosition,
   chunks: readonly Uint8Array[],
 ): Promise<void> {
-  const writer = await log.openSnapshot(leadership);
-  for (const chunk of chunks) await log.writeChunk(leadership, writer, chunk);
-  await log.commitSnapshot(leadership, writer, { index: at.index, hash: at.hash });
+  const writer = new SnapshotWriter(log, await log.openSnapshot(leadership));
+  for (const chunk of chunks) await writer.write(chunk);
+  await log.commitSnapshot(leadership, writer.manifest(placeAt(at)));
+}
+
+/** The log does not look at event hashes, so any text does. */
+export function placeAt({ index, hash }: LogPosition): SnapshotPlace {
+  return { index, hash, eventHash: `events up to ${index}` };
 }
 
 /** A small generator (mulberry32): the same seed gives the same numbers. */

@@ -11,6 +11,7 @@ import {
   type LeaderRecord,
   type Leadership,
   type LogPosition,
+  type OpenSnapshot,
   type SnapshotManifest,
   type StoredEntry,
   TrimmedError,
@@ -18,12 +19,14 @@ import {
 import {
   checkAuditCursor,
   checkChain,
+  checkManifest,
   checkNewChunk,
   checkPageEnd,
   checkSnapshotPlace,
   EMPTY_HEAD,
   hashOf,
   judgeAppend,
+  lastTrimmed,
   requireLeader,
   type WriteState,
 } from './rules.ts';
@@ -33,6 +36,8 @@ interface StoredSnapshot {
   readonly id: string;
   readonly chunks: Uint8Array[];
   readonly hashes: string[];
+  serverId: string | null;
+  offer: SnapshotManifest | null;
   /** Set by the commit. */
   manifest: SnapshotManifest | undefined;
 }
@@ -120,8 +125,10 @@ export class MemoryStore implements LogStore {
     return page;
   }
 
-  retainedBytes(): number {
-    return this.#retainedBytes;
+  retainedBytes(aboveIndex: number): number {
+    if (aboveIndex < this.#firstIndex) return this.#retainedBytes;
+    const above = this.#entries.slice(aboveIndex + 1 - this.#firstIndex);
+    return above.reduce((sum, entry) => sum + entry.bytes.byteLength, 0);
   }
 
   openSnapshot(leadership: Leadership, id: string): void {
@@ -130,15 +137,24 @@ export class MemoryStore implements LogStore {
     if (open?.id === id) return;
     assert(!this.#snapshots.some((snapshot) => snapshot.id === id), 'a snapshot id is used once');
     this.#snapshots = this.#snapshots.filter((snapshot) => snapshot !== open);
-    this.#snapshots.push({ id, chunks: [], hashes: [], manifest: undefined });
+    this.#snapshots.push({ id, chunks: [], hashes: [], serverId: null, offer: null, manifest: undefined });
   }
 
-  writeChunk(leadership: Leadership, id: string, number: number, chunk: Uint8Array): void {
-    requireLeader(this.#state(), leadership, 'write a chunk of a snapshot');
-    const snapshot = this.#snapshots.find((candidate) => candidate.id === id);
-    if (snapshot === undefined || snapshot.manifest !== undefined) {
-      throw new RangeError(`snapshot ${id} is not open`);
-    }
+  openedSnapshot(): OpenSnapshot | null {
+    const open = this.#snapshots.find((snapshot) => snapshot.manifest === undefined);
+    if (open === undefined) return null;
+    return { id: open.id, serverId: open.serverId, chunks: open.chunks.length, offer: open.offer };
+  }
+
+  claimSnapshot(id: string, serverId: string): boolean {
+    const open = this.#snapshots.find((snapshot) => snapshot.manifest === undefined);
+    if (open?.id !== id || (open.serverId ?? serverId) !== serverId) return false;
+    open.serverId = serverId;
+    return true;
+  }
+
+  writeChunk(id: string, number: number, chunk: Uint8Array): void {
+    const snapshot = this.#requireOpen(id);
     const chunkHash = hashOf(chunk);
     if (snapshot.hashes[number] === chunkHash) return;
     checkNewChunk(number, snapshot.chunks.length, chunk);
@@ -146,19 +162,33 @@ export class MemoryStore implements LogStore {
     snapshot.hashes.push(chunkHash);
   }
 
-  commitSnapshot(leadership: Leadership, id: string, at: LogPosition): SnapshotManifest {
+  offerSnapshot(manifest: SnapshotManifest): void {
+    const snapshot = this.#requireOpen(manifest.id);
+    checkManifest(manifest, snapshot.chunks.length);
+    snapshot.offer = manifest;
+  }
+
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): void {
     requireLeader(this.#state(), leadership, 'commit a snapshot');
-    const snapshot = this.#snapshots.find((candidate) => candidate.id === id);
-    if (snapshot === undefined) throw new RangeError(`snapshot ${id} is not open`);
-    if (snapshot.manifest?.index === at.index) return snapshot.manifest;
-    const newest = this.snapshots()[0];
-    checkSnapshotPlace(at, newest?.index ?? 0, this.#entries[at.index - this.#firstIndex]?.hash);
-    const bytes = snapshot.chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-    snapshot.manifest = { id, index: at.index, entryHash: at.hash, chunkHashes: snapshot.hashes, bytes };
+    const { id, index, entryHash } = manifest;
+    const before = this.snapshots();
+    if (before.some((same) => same.id === id && same.index === index)) return;
+    const snapshot = this.#requireOpen(id);
+    const stored = this.#entries[index - this.#firstIndex]?.hash;
+    checkSnapshotPlace({ index, hash: entryHash }, before[0]?.index ?? 0, stored);
+    checkManifest(manifest, snapshot.chunks.length);
+    snapshot.manifest = manifest;
     this.#snapshots = this.#snapshots.slice(-SNAPSHOTS_KEPT);
     assert(this.snapshots()[0]?.id === id, 'the newest snapshot is the one just made');
     assert(this.#snapshots.length <= SNAPSHOTS_KEPT, 'at most two snapshots stay');
-    return snapshot.manifest;
+  }
+
+  #requireOpen(id: string): StoredSnapshot {
+    const snapshot = this.#snapshots.find((candidate) => candidate.id === id);
+    if (snapshot === undefined || snapshot.manifest !== undefined) {
+      throw new RangeError(`snapshot ${id} is not open`);
+    }
+    return snapshot;
   }
 
   snapshots(): readonly SnapshotManifest[] {
@@ -177,15 +207,14 @@ export class MemoryStore implements LogStore {
     return stored;
   }
 
-  trimStep(leadership: Leadership): boolean {
+  trimStep(leadership: Leadership, upTo: number): boolean {
     requireLeader(this.#state(), leadership, 'trim the log');
-    const manifests = this.snapshots();
-    const older = manifests[SNAPSHOTS_KEPT - 1];
-    if (older === undefined || older.index < this.#firstIndex) return false;
-    const removed = this.#entries.splice(0, older.index + 1 - this.#firstIndex);
+    const last = lastTrimmed(this.snapshots(), upTo);
+    if (last < this.#firstIndex) return false;
+    const removed = this.#entries.splice(0, last + 1 - this.#firstIndex);
     for (const entry of removed) this.#retainedBytes -= entry.bytes.byteLength;
-    this.#firstIndex = older.index + 1;
-    this.#firstPrevious = older.entryHash;
+    this.#firstIndex = last + 1;
+    this.#firstPrevious = removed.at(-1)?.hash ?? '';
     assert(this.#retainedBytes >= 0, 'no more bytes are removed than were kept');
     assert(this.#firstIndex + this.#entries.length === this.#head.index + 1, 'the head stays');
     return false;

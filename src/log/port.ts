@@ -32,19 +32,27 @@ export interface LogPosition {
   readonly hash: string;
 }
 
-/** A committed snapshot of the state after entry `index`. */
+/** A snapshot of the state after entry `index`, whole. */
 export interface SnapshotManifest {
   readonly id: string;
   readonly index: number;
   /** Hash of the entry at `index`, so that reading can go on from there. */
   readonly entryHash: string;
+  /** Event hash of the state at `index`: whoever loads the snapshot must arrive at it. '' = recorded before there was one. */
+  readonly eventHash: string;
   readonly chunkHashes: readonly string[];
   readonly bytes: number;
 }
 
-/** An open snapshot, being written. */
-export interface SnapshotWriter {
+/** The snapshot that the leader has opened and not committed. */
+export interface OpenSnapshot {
   readonly id: string;
+  /** The standby that writes it; null: none has claimed it. */
+  readonly serverId: string | null;
+  /** Chunks written so far. */
+  readonly chunks: number;
+  /** Set once its standby has written all of it. */
+  readonly offer: SnapshotManifest | null;
 }
 
 export type AppendOutcome = 'committed' | 'deposed';
@@ -95,19 +103,27 @@ export interface LockLog {
   head(): Promise<LogPosition>;
   /** Committed entries from `fromIndex` to the head at the time of each step, in order, without gaps. Throws TrimmedError. */
   read(fromIndex: number): AsyncIterable<StoredEntry>;
-  /** Bytes of entries kept since the start of the log (after trims): decides when a snapshot is due (rule L5). */
-  retainedBytes(): Promise<number>;
+  /** Bytes of the entries that are kept (after trims) above `aboveIndex`, by default of all: decides what is due (rules L4, L5). */
+  retainedBytes(aboveIndex?: number): Promise<number>;
 
-  openSnapshot(leadership: Leadership): Promise<SnapshotWriter>;
-  writeChunk(leadership: Leadership, writer: SnapshotWriter, chunk: Uint8Array): Promise<void>;
-  /** Makes the snapshot visible; only upwards; two are kept (rule L3). */
-  commitSnapshot(leadership: Leadership, writer: SnapshotWriter, at: LogPosition): Promise<SnapshotManifest>;
+  /** Opens a snapshot under a new random id, which it returns; gives up any other open one. A new leader closes it (rule L3). */
+  openSnapshot(leadership: Leadership): Promise<string>;
+  /** Null: the leader has opened none. */
+  openedSnapshot(): Promise<OpenSnapshot | null>;
+  /** A standby makes the open snapshot its own to write. False: it is another's, or not open any more. */
+  claimSnapshot(id: string, serverId: string): Promise<boolean>;
+  /** Needs no leadership, only that snapshot `id` is open; RangeError otherwise. Create-only; `number` counts from 0. */
+  writeChunk(id: string, number: number, chunk: Uint8Array): Promise<void>;
+  /** A standby has written all chunks of the open snapshot: the leader may commit it. RangeError when it is not open any more. */
+  offerSnapshot(manifest: SnapshotManifest): Promise<void>;
+  /** Makes the open snapshot visible; only upwards, on an entry of this log; two are kept (rule L3). */
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): Promise<void>;
   /** Newest first; at most two. */
   snapshots(): Promise<readonly SnapshotManifest[]>;
   /** Throws CorruptLogError when the chunk does not match its hash; the caller then takes the older snapshot. */
   readChunk(manifest: SnapshotManifest, chunk: number): Promise<Uint8Array>;
-  /** Deletes entries with index <= the older kept snapshot's (rule L4). Nothing to do with fewer than two. */
-  trim(leadership: Leadership): Promise<void>;
+  /** Deletes entries with index <= the older kept snapshot's, and <= `upTo` (rule L4). Nothing to do with fewer than two. */
+  trim(leadership: Leadership, upTo?: number): Promise<void>;
 
   /** Index of the last entry that the audit exporter has delivered; null: there is no exporter. Trims stay behind it (rule L4). */
   auditCursor(): Promise<number | null>;

@@ -3,12 +3,13 @@
  * and whether what was read is what was written.
  */
 import { hash } from 'node:crypto';
-import { CHUNK_BYTES_MAX, SNAPSHOT_CHUNKS_MAX, STORED_ENTRY_BYTES_MAX } from './limits.ts';
+import { CHUNK_BYTES_MAX, SNAPSHOT_CHUNKS_MAX, SNAPSHOTS_KEPT, STORED_ENTRY_BYTES_MAX } from './limits.ts';
 import {
   CorruptLogError,
   DeposedError,
   type Leadership,
   type LogPosition,
+  type SnapshotManifest,
   type StoredEntry,
 } from './port.ts';
 
@@ -116,6 +117,11 @@ export function checkReadFrom(fromIndex: number): void {
 /** @throws RangeError */
 export function checkNewChunk(number: number, written: number, chunk: Uint8Array): void {
   if (number !== written) throw new RangeError(`chunk ${number} does not follow ${written} written chunks`);
+  checkChunk(number, chunk);
+}
+
+/** @throws RangeError */
+export function checkChunk(number: number, chunk: Uint8Array): void {
   if (number >= SNAPSHOT_CHUNKS_MAX || chunk.byteLength > CHUNK_BYTES_MAX) {
     throw new RangeError(`a snapshot has at most ${SNAPSHOT_CHUNKS_MAX} chunks of ${CHUNK_BYTES_MAX} bytes`);
   }
@@ -146,4 +152,19 @@ export function checkSnapshotPlace(at: LogPosition, newestIndex: number, stored:
   if (stored === undefined || stored !== at.hash) {
     throw new RangeError(`a snapshot at ${at.index} does not stand on an entry of this log`);
   }
+}
+
+/** A manifest names every chunk that was written, and no other. @throws RangeError */
+export function checkManifest({ id, chunkHashes }: SnapshotManifest, written: number): void {
+  if (chunkHashes.length !== written) {
+    throw new RangeError(
+      `snapshot ${id} has ${written} chunks, and its manifest names ${chunkHashes.length}`,
+    );
+  }
+}
+
+/** Rule L4: up to the older of two snapshots, so that losing the newest one costs nothing. 0 = nothing may go. */
+export function lastTrimmed(newestFirst: readonly SnapshotManifest[], upTo: number): number {
+  const older = newestFirst[SNAPSHOTS_KEPT - 1];
+  return older === undefined ? 0 : Math.min(older.index, upTo);
 }

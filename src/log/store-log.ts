@@ -10,8 +10,8 @@ import type {
   Leadership,
   LockLog,
   LogPosition,
+  OpenSnapshot,
   SnapshotManifest,
-  SnapshotWriter,
   StoredEntry,
 } from './port.ts';
 import { checkReadFrom } from './rules.ts';
@@ -45,7 +45,6 @@ export class StoreLog implements LockLog {
   readonly #caller: StoreCaller;
   readonly #ports: StoreLogPorts;
   #append: AppendState = IDLE;
-  #snapshot = { id: '', chunks: 0 };
   #closed = false;
   #unknownOutcomes = 0;
   #outage = false;
@@ -111,27 +110,34 @@ export class StoreLog implements LockLog {
     }
   }
 
-  retainedBytes(): Promise<number> {
-    return this.#call('retainedBytes', []);
+  retainedBytes(aboveIndex = 0): Promise<number> {
+    return this.#call('retainedBytes', [aboveIndex]);
   }
 
-  async openSnapshot(leadership: Leadership): Promise<SnapshotWriter> {
+  async openSnapshot(leadership: Leadership): Promise<string> {
     const id = this.#ports.newId();
     await this.#call('openSnapshot', [leadership, id]);
-    this.#snapshot = { id, chunks: 0 };
-    return { id };
+    return id;
   }
 
-  async writeChunk(leadership: Leadership, writer: SnapshotWriter, chunk: Uint8Array): Promise<void> {
-    const snapshot = this.#snapshot;
-    // A writer that is not the open one goes to the store all the same: the store knows why it is refused.
-    const number = snapshot.id === writer.id ? snapshot.chunks : 0;
-    await this.#call('writeChunk', [leadership, writer.id, number, chunk]);
-    if (snapshot.id === writer.id) snapshot.chunks = number + 1;
+  openedSnapshot(): Promise<OpenSnapshot | null> {
+    return this.#call('openedSnapshot', []);
   }
 
-  commitSnapshot(leadership: Leadership, writer: SnapshotWriter, at: LogPosition): Promise<SnapshotManifest> {
-    return this.#call('commitSnapshot', [leadership, writer.id, at]);
+  claimSnapshot(id: string, serverId: string): Promise<boolean> {
+    return this.#call('claimSnapshot', [id, serverId]);
+  }
+
+  writeChunk(id: string, number: number, chunk: Uint8Array): Promise<void> {
+    return this.#call('writeChunk', [id, number, chunk]);
+  }
+
+  offerSnapshot(manifest: SnapshotManifest): Promise<void> {
+    return this.#call('offerSnapshot', [manifest]);
+  }
+
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): Promise<void> {
+    return this.#call('commitSnapshot', [leadership, manifest]);
   }
 
   snapshots(): Promise<readonly SnapshotManifest[]> {
@@ -142,8 +148,8 @@ export class StoreLog implements LockLog {
     return this.#call('readChunk', [manifest, chunk]);
   }
 
-  async trim(leadership: Leadership): Promise<void> {
-    while (await this.#call('trimStep', [leadership])) {
+  async trim(leadership: Leadership, upTo = Number.MAX_SAFE_INTEGER): Promise<void> {
+    while (await this.#call('trimStep', [leadership, upTo])) {
       // In steps, so that appends get their turn in between.
     }
   }

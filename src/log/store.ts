@@ -9,6 +9,7 @@ import type {
   LeaderRecord,
   Leadership,
   LogPosition,
+  OpenSnapshot,
   SnapshotManifest,
   StoredEntry,
 } from './port.ts';
@@ -18,7 +19,7 @@ export interface LogReader {
   head(): LogPosition;
   /** Checked entries from `fromIndex` on, at most a page; none = `fromIndex` is above the head. */
   readPage(fromIndex: number): readonly StoredEntry[];
-  retainedBytes(): number;
+  retainedBytes(aboveIndex: number): number;
   snapshots(): readonly SnapshotManifest[];
   readChunk(manifest: SnapshotManifest, chunk: number): Uint8Array;
 }
@@ -31,11 +32,14 @@ export interface LogStore extends LogReader {
   append(leadership: Leadership, entry: StoredEntry): AppendOutcome;
   /** Opens snapshot `id` and gives up any other open one. */
   openSnapshot(leadership: Leadership, id: string): void;
+  openedSnapshot(): OpenSnapshot | null;
+  claimSnapshot(id: string, serverId: string): boolean;
   /** `number` counts from 0. Create-only: the same chunk again is fine, another one under its number is not. */
-  writeChunk(leadership: Leadership, id: string, number: number, chunk: Uint8Array): void;
-  commitSnapshot(leadership: Leadership, id: string, at: LogPosition): SnapshotManifest;
-  /** One bounded step of deleting what is no longer needed; true = there is more to do. */
-  trimStep(leadership: Leadership): boolean;
+  writeChunk(id: string, number: number, chunk: Uint8Array): void;
+  offerSnapshot(manifest: SnapshotManifest): void;
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): void;
+  /** One bounded step of deleting what is no longer needed up to `upTo`; true = there is more to do. */
+  trimStep(leadership: Leadership, upTo: number): boolean;
   auditCursor(): number | null;
   setAuditCursor(leadership: Leadership, index: number | null): void;
   /** No effect when `leadership` is over already. */

@@ -28,6 +28,7 @@ class Bench {
     log: new MemoryLog(this.store),
     serverId: 'me',
     frontEnd: this.frontEnd,
+    appliedIndex: () => 0,
     dial: (serverId, handler) => {
       if (serverId === 'stranger') return null;
       const dialled: Dialled = { serverId, handler, sent: [], isClosed: false };

@@ -2,6 +2,7 @@
  * Keeps the front end of a replica on whoever leads: the leader in its own process, or a stream to another replica. It finds that one by
  * the log, which says who won it last; whether that one still lives shows on the stream (rules S4, S7).
  */
+import { FORMAT_VERSION } from '../api/limits.ts';
 import type { LeaderFrame, Position, RelayFrame } from '../api/wire.ts';
 import type { LockLog } from '../log/port.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
@@ -14,6 +15,8 @@ const SEEK_MS = 60;
 const ACCEPT_MS_MAX = 1_000;
 /** A leader that says nothing for so long, although it should every 200 ms, is tried over a new stream. */
 const SILENCE_MS_MAX = 2_000;
+/** How often the leader hears how far this standby has applied the log (rule L4). */
+const TELL_APPLIED_MS = 1_000;
 /** A leader pings every 200 ms; after three it is unheard (rule S7). */
 const UNHEARD_MS = 600;
 
@@ -38,6 +41,8 @@ export interface LeaderLinkOptions {
   readonly serverId: string;
   readonly frontEnd: FrontEnd;
   readonly dial: DialLeader;
+  /** The last entry that this replica has applied. */
+  readonly appliedIndex: () => number;
 }
 
 /** One try to be on one leader. */
@@ -47,6 +52,7 @@ interface Line {
   /** Of the newest frame; null before the first. */
   position: Position | null;
   heardAtMs: number;
+  toldAtMs: number;
 }
 
 export class LeaderLink {
@@ -150,6 +156,7 @@ export class LeaderLink {
     if (line !== null) {
       const limitMs = line.position === null ? ACCEPT_MS_MAX : SILENCE_MS_MAX;
       if (this.#nowMs() - line.heardAtMs >= limitMs) this.#lost(line, false);
+      else if (line.position !== null) this.#tellApplied(line);
       return;
     }
     const leader = await this.#options.log.leader();
@@ -184,7 +191,7 @@ export class LeaderLink {
       runtime.logger.error({ serverId }, 'the leader is no replica of this group as configured');
       return;
     }
-    line = { epoch, stream, position: null, heardAtMs: this.#nowMs() };
+    line = { epoch, stream, position: null, heardAtMs: this.#nowMs(), toldAtMs: Number.NEGATIVE_INFINITY };
     this.#line = line;
   }
 
@@ -206,6 +213,15 @@ export class LeaderLink {
       send: (frame) => line.stream.send(frame),
     };
     this.#options.frontEnd.setLeader(port);
+    this.#tellApplied(line);
+  }
+
+  #tellApplied(line: Line): void {
+    const now = this.#nowMs();
+    const applied = this.#options.appliedIndex();
+    if (applied === 0 || now - line.toldAtMs < TELL_APPLIED_MS) return;
+    line.toldAtMs = now;
+    line.stream.send({ format: FORMAT_VERSION, groups: [], closed: [], applied });
   }
 
   #lost(line: Line, isAnswered: boolean): void {

@@ -107,18 +107,27 @@ export class Leader {
   private constructor(
     options: LeaderOptions,
     leadership: Leadership,
-    { state, head, snapshots }: { state: State; head: LogPosition; snapshots: Snapshots },
+    {
+      state,
+      head,
+      sizes,
+    }: { state: State; head: LogPosition; sizes: { logBytes: number; lastBytes: number } },
   ) {
     this.#options = options;
     this.#runtime = options.runtime;
     this.#leadership = leadership;
     this.#state = state;
     this.#appender = new Appender(options.runtime, options.log, leadership, head);
-    this.#snapshots = snapshots;
     this.#faults = new Faults(options.runtime.logger);
     this.#recent = options.recent ?? new RecentEvents();
     const parts = { inbox: this.#inbox, publisher: this.#publisher, faults: this.#faults };
     this.#reception = new Reception(this, { ...parts, recent: this.#recent });
+    const { runtime, log, snapshotDueBytes: dueBytes } = options;
+    this.#snapshots = new Snapshots({
+      ...{ runtime, log, leadership, ...sizes },
+      ...(dueBytes === undefined ? {} : { dueBytes }),
+      standbys: () => this.#reception.standbys,
+    });
     this.#inquiries = new Inquiries({ ...parts, onAsked: () => this.#planTurn() });
     this.#groupOffsetMs = state.at - this.#nowMs();
     this.#pulse = new Pulse(options.runtime, () => this.#turn(true));
@@ -136,9 +145,7 @@ export class Leader {
     // Another one has won the log and begun to lead while this one was still reading.
     if (state.epoch > leadership.epoch) throw new DeposedError('take over');
     const sizes = { logBytes: bytes, lastBytes: snapshot?.bytes ?? 0 };
-    const dueBytes = options.snapshotDueBytes;
-    const snapshots = new Snapshots(log, leadership, dueBytes === undefined ? sizes : { ...sizes, dueBytes });
-    const leader = new Leader(options, leadership, { state, head, snapshots });
+    const leader = new Leader(options, leadership, { state, head, sizes });
     await leader.#takeOver();
     await leader.#raiseBehaviour();
     return leader;
@@ -357,6 +364,7 @@ export class Leader {
   #stopServing(): void {
     this.#isStopped = true;
     this.#pulse.stop();
+    this.#snapshots.stop();
     this.#inquiries.close();
   }
 

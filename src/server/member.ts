@@ -19,6 +19,7 @@ import { type DialLeader, LeaderLink } from './leader-link.ts';
 import { IDLE_BEAT_MS } from './pulse.ts';
 import { RecentEvents } from './recent-events.ts';
 import type { Recovered } from './recovery.ts';
+import { SnapshotDuty } from './snapshot-duty.ts';
 import { Standby } from './standby.ts';
 import { SUSPICION_REASON, Suspicion, type SuspicionSettings } from './suspicion.ts';
 import { floorOfBirth } from './take-over.ts';
@@ -97,7 +98,8 @@ export class Member {
       patienceMs: PATIENCE_MS,
       isLeaderless: () => this.#isLeaderless,
     });
-    this.#link = new LeaderLink({ runtime, log, serverId, frontEnd: this.frontEnd, dial });
+    const appliedIndex = (): number => this.#standby?.index ?? 0;
+    this.#link = new LeaderLink({ runtime, log, serverId, frontEnd: this.frontEnd, dial, appliedIndex });
   }
 
   /** Serves clients from the start, though nothing is answered before a leader is found. */
@@ -193,12 +195,13 @@ export class Member {
 
   /** Null: the log does not answer. */
   async #follow(): Promise<Standby | null> {
-    const { runtime, log } = this.#options;
+    const { runtime, log, serverId } = this.#options;
     this.#recent = new RecentEvents();
     try {
       const standby = await Standby.start({
         runtime,
         log,
+        snapshots: new SnapshotDuty(runtime, log, serverId),
         onEntry: (entry) => this.#saw(entry),
         onHalted: (error) => this.#halt(error),
       });

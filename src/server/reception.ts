@@ -35,6 +35,8 @@ export class Reception {
   readonly #clients = new Clients();
   /** Front ends that send again to a successor what has no answer from here. */
   readonly #connected = new Set<FrontEndLink>();
+  /** How far the standby at the other end has applied the log (rule L4). */
+  readonly #applied = new Map<FrontEndLink, number>();
 
   constructor(leader: Receiving, { inbox, publisher, faults, recent }: ReceptionParts) {
     this.#leader = leader;
@@ -42,6 +44,11 @@ export class Reception {
     this.#publisher = publisher;
     this.#faults = faults;
     this.#recent = recent;
+  }
+
+  /** Indexes up to which attached standbys have applied the log. */
+  get standbys(): readonly number[] {
+    return [...this.#applied.values()];
   }
 
   /** A front end of another replica begins; until it has re-attached its sessions nobody expires (rule S4). */
@@ -53,6 +60,7 @@ export class Reception {
   /** Takes a frame that arrived now. */
   receive(link: FrontEndLink, frame: RelayFrame, nowMs: number): void {
     if (frame.reattach !== undefined) this.#reattach(link, frame.reattach);
+    if (frame.applied !== undefined && this.#connected.has(link)) this.#applied.set(link, frame.applied);
     if (frame.allAttached === true) this.#publisher.leases.reattached(link);
     for (const { client, requests, keepalive } of frame.groups) {
       const from = this.#clients.of(link, client);
@@ -71,6 +79,7 @@ export class Reception {
     this.#publisher.forget(link);
     this.#publisher.leases.reattached(link);
     this.#connected.delete(link);
+    this.#applied.delete(link);
   }
 
   #reattach(link: FrontEndLink, bulk: BulkReattachment): void {

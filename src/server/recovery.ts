@@ -121,5 +121,8 @@ async function readSnapshot(log: ReadableLog, manifest: SnapshotManifest): Promi
   if (state.index !== manifest.index || state.lineage !== log.lineage) {
     throw new CorruptLogError(`snapshot ${manifest.id} belongs to another place of the log`);
   }
+  if (manifest.eventHash !== '' && state.eventHash !== manifest.eventHash) {
+    throw new CorruptLogError(`snapshot ${manifest.id} does not show the state that its manifest names`);
+  }
   return state;
 }

@@ -2,11 +2,13 @@
  * A replica that does not lead: it reads what the leader commits and applies it, so that it can lead at once. It checks each
  * event hash on the way; one that computes something else than the leader did halts itself and says so (rule C14).
  */
+import { ok as assert } from 'node:assert';
 import type { HistoryEntry } from '../api/entry.ts';
 import { LogUnavailableError } from '../log/errors.ts';
 import { type LockLog, TrimmedError } from '../log/port.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
 import { type Recovered, recover, replay } from './recovery.ts';
+import type { SnapshotDuty } from './snapshot-duty.ts';
 
 /** How often it looks for new entries: the work left at a take-over is what one look has not seen yet. */
 const LOOK_MS = 100;
@@ -14,6 +16,8 @@ const LOOK_MS = 100;
 export interface StandbyOptions {
   readonly runtime: Runtime;
   readonly log: LockLog;
+  /** Left out: it writes no snapshots. */
+  readonly snapshots?: SnapshotDuty;
   /** Told of each entry that it applied after its start, in order. */
   readonly onEntry?: (entry: HistoryEntry) => void;
   /** It cannot follow: the log contradicts itself or this program. It stays as it is and must not lead. */
@@ -28,6 +32,9 @@ export class Standby {
   #timer: Timer | null = null;
   #isStopped = false;
   #isHalted = false;
+  /** It writes a snapshot: the state stays at one index (rule L3), while it hears on whether the leader lives. */
+  #isFrozen = false;
+  #heardIndex = 0;
   /** Monotonic time at which the newest entry was seen (rule S7). */
   #lastEntryMs: number;
 
@@ -72,11 +79,41 @@ export class Standby {
 
   #plan(): void {
     this.#timer = this.#options.runtime.timers.after(LOOK_MS, () => {
-      this.#look = this.#follow().then(
+      this.#look = this.#lookOnce().then(
         () => this.#looked(),
         (error: unknown) => this.#failed(error),
       );
     });
+  }
+
+  async #lookOnce(): Promise<void> {
+    if (this.#isFrozen) {
+      await this.#hear();
+      return;
+    }
+    await this.#follow();
+    if (this.#isStopped) return;
+    const snapshot = (await this.#options.snapshots?.claim()) ?? null;
+    if (snapshot !== null) this.#freeze(snapshot);
+  }
+
+  #freeze(snapshot: string): void {
+    this.#isFrozen = true;
+    this.#heardIndex = this.index;
+    const frozen = this.#recovered;
+    const isOver = (): boolean => this.#isStopped;
+    const thaw = (): void => {
+      assert(this.#isStopped || this.#recovered === frozen, 'a snapshot shows one index');
+      this.#isFrozen = false;
+    };
+    void this.#options.snapshots?.write(snapshot, frozen, isOver).then(thaw);
+  }
+
+  async #hear(): Promise<void> {
+    const { index } = await this.#options.log.head();
+    if (index <= this.#heardIndex) return;
+    this.#heardIndex = index;
+    this.#lastEntryMs = this.#options.runtime.clock.monotonicMs();
   }
 
   #looked(): void {

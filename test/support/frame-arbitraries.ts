@@ -327,6 +327,7 @@ export const anyRelayFrame: fc.Arbitrary<RelayFrame> = fc.record(
       seen: position,
     }),
     allAttached: fc.constant(true),
+    applied: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
   },
   { requiredKeys: ['format', 'groups', 'closed'] },
 );

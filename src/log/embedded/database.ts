@@ -9,7 +9,9 @@ import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { LogFormatError } from '../errors.ts';
 
-const LOG_FORMAT_VERSION = 1;
+/** 2 added `event_hash`; a file of version 1 gets it when it is opened for writing, and is read as it is. */
+const LOG_FORMAT_VERSION = 2;
+const OLDEST_FORMAT_VERSION = 1;
 /** "LhLg", in the header of every file of ours. */
 const APPLICATION_ID = 0x4c684c67;
 const DATABASE_FILE = 'log.db';
@@ -43,7 +45,8 @@ const TABLES = `
     entry_index INTEGER NOT NULL,
     entry_hash TEXT NOT NULL,
     chunk_hashes TEXT NOT NULL,
-    bytes INTEGER NOT NULL
+    bytes INTEGER NOT NULL,
+    event_hash TEXT NOT NULL DEFAULT ''
   ) STRICT;
   CREATE TABLE snapshot_chunks (
     snapshot_id TEXT NOT NULL,
@@ -93,6 +96,7 @@ export function openForWriting(directory: string, lineage: string, options: Data
       PRAGMA checkpoint_fullfsync = ON;
       PRAGMA journal_size_limit = ${WAL_BYTES_KEPT};
     `);
+    migrate(database);
     const mode = pragma(database, 'journal_mode');
     if (mode !== 'wal') throw new LogFormatError(`${path} is not in WAL mode but in ${mode}`);
     if (options.databaseBytesMax !== undefined) {
@@ -122,6 +126,16 @@ export function openForReading(directory: string): DatabaseSync {
 export function pragma(database: DatabaseSync, name: string): unknown {
   const row = database.prepare(`PRAGMA ${name}`).get();
   return row === undefined ? undefined : Object.values(row)[0];
+}
+
+function migrate(database: DatabaseSync): void {
+  if (pragma(database, 'user_version') === LOG_FORMAT_VERSION) return;
+  database.exec(`
+    BEGIN;
+    ALTER TABLE snapshots ADD COLUMN event_hash TEXT NOT NULL DEFAULT '';
+    PRAGMA user_version = ${LOG_FORMAT_VERSION};
+    COMMIT;
+  `);
 }
 
 function createDatabase(directory: string, path: string, lineage: string): void {
@@ -171,9 +185,9 @@ function refuseForeign(path: string): void {
   if (applicationId !== APPLICATION_ID) {
     throw new LogFormatError(`${path} is not a log of this program; ${UNCHANGED}`);
   }
-  if (version !== LOG_FORMAT_VERSION) {
+  if (Number(version) < OLDEST_FORMAT_VERSION || Number(version) > LOG_FORMAT_VERSION) {
     throw new LogFormatError(
-      `${path} has format ${version} and this program reads ${LOG_FORMAT_VERSION}; ${UNCHANGED}`,
+      `${path} has format ${version} and this program reads ${OLDEST_FORMAT_VERSION} to ${LOG_FORMAT_VERSION}; ${UNCHANGED}`,
     );
   }
 }

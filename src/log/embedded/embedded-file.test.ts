@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LogFormatError, LogUnavailableError } from '../errors.ts';
-import { appendEntries, entryAfter, readAll, START, takeSnapshot } from '../log.fixture.ts';
+import { appendEntries, entryAfter, placeAt, readAll, START, takeSnapshot } from '../log.fixture.ts';
 import { CorruptLogError, type LogPosition } from '../port.ts';
 import { EmbeddedBench } from './embedded.fixture.ts';
 
@@ -118,14 +118,35 @@ describe('what is not a log of ours', () => {
 
   test('a log of a newer format is refused and left as it is (rule L6)', async () => {
     await bench.makeLog();
-    bench.tamper('PRAGMA user_version = 2');
+    bench.tamper('PRAGMA user_version = 3');
     const before = readFileSync(bench.file);
     await expect(bench.open()).rejects.toThrow(LogFormatError);
-    await expect(bench.open()).rejects.toThrow('has format 2 and this program reads 1; nothing was changed');
-    await expect(bench.openReadOnly()).rejects.toThrow('has format 2');
+    await expect(bench.open()).rejects.toThrow(
+      'has format 3 and this program reads 1 to 2; nothing was changed',
+    );
+    await expect(bench.openReadOnly()).rejects.toThrow('has format 3');
     expect(readFileSync(bench.file)).toEqual(before);
-    bench.tamper('PRAGMA user_version = 1');
+    bench.tamper('PRAGMA user_version = 2');
     expect(await readAll(await bench.open(), 1)).toHaveLength(20);
+  });
+
+  test('a log of format 1 is read as it is, and moved up when it is written (rule L6)', async () => {
+    const before = await bench.open();
+    const first = await before.campaign('server-a');
+    const entries = await appendEntries(before, first, 20);
+    await takeSnapshot(before, first, entries[4]!, [new Uint8Array([1])]);
+    await before.close();
+    bench.tamper('ALTER TABLE snapshots DROP COLUMN event_hash; PRAGMA user_version = 1');
+    const reader = await bench.openReadOnly();
+    expect((await reader.snapshots()).map(({ eventHash }) => eventHash)).toEqual(['']);
+    await reader.close();
+    const log = await bench.open();
+    expect((await log.snapshots()).map(({ eventHash }) => eventHash)).toEqual(['']);
+    const leadership = await log.campaign('server-a');
+    const head = await log.head();
+    await takeSnapshot(log, leadership, head, []);
+    expect((await log.snapshots())[0]?.eventHash).toBe(placeAt(head).eventHash);
+    expect(await readAll(log, 11)).toHaveLength(10);
   });
 
   test('a log whose file is lost is not begun anew over the rest of the old one', async () => {

@@ -71,8 +71,15 @@ export class SqliteReader implements LogReader {
     }, `reading entries from ${fromIndex} on`);
   }
 
-  retainedBytes(): number {
-    return this.#reading(() => this.readState().retainedBytes);
+  retainedBytes(aboveIndex: number): number {
+    return this.#reading(() => {
+      const { firstIndex, retainedBytes } = this.readState();
+      if (aboveIndex < firstIndex) return retainedBytes;
+      const sum = this.database
+        .prepare('SELECT coalesce(sum(length(bytes)), 0) AS bytes FROM entries WHERE entry_index > ?')
+        .get(aboveIndex);
+      return sum === undefined ? 0 : integerOf(sum, 'bytes');
+    });
   }
 
   snapshots(): readonly SnapshotManifest[] {
@@ -179,6 +186,8 @@ function manifestOf(row: Row): SnapshotManifest {
     id: textOf(row, 'id'),
     index: integerOf(row, 'entry_index'),
     entryHash: textOf(row, 'entry_hash'),
+    // A file that an earlier version wrote and that is open for reading only.
+    eventHash: row.event_hash === undefined ? '' : textOf(row, 'event_hash'),
     chunkHashes,
     bytes: integerOf(row, 'bytes'),
   };

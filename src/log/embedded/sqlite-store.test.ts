@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LogUnavailableError } from '../errors.ts';
-import { entryAfter, readAll, START, temporaryDirectory } from '../log.fixture.ts';
-import type { Leadership } from '../port.ts';
+import { entryAfter, placeAt, readAll, START, temporaryDirectory } from '../log.fixture.ts';
+import type { Leadership, SnapshotManifest } from '../port.ts';
+import { SnapshotWriter } from '../snapshot-writer.ts';
 import { invoke, type StoreArguments, type StoreMethod, type StoreReply } from '../store.ts';
 import { StoreLog } from '../store-log.ts';
 import { makeDirectory, openForWriting, pragma } from './database.ts';
@@ -115,18 +116,20 @@ describe('an append whose COMMIT reports an error', () => {
 test('every other write may have an unknown outcome too, and happens once', async () => {
   const entry = entryAfter(START);
   await log.append(leadership, entry);
+  let manifest: SnapshotManifest | undefined;
   for (const fault of ['errorAfterCommit', 'errorBeforeCommit'] as const) {
     faults.push(fault);
-    const writer = await log.openSnapshot(leadership);
+    const writer = new SnapshotWriter(log, await log.openSnapshot(leadership));
     faults.push(fault);
-    await log.writeChunk(leadership, writer, new Uint8Array([1]));
+    await writer.write(new Uint8Array([1]));
     faults.push(fault);
-    await log.writeChunk(leadership, writer, new Uint8Array([2]));
+    await writer.write(new Uint8Array([2]));
+    manifest = writer.manifest(placeAt(entry));
     if (fault === 'errorAfterCommit') database.exec(`DELETE FROM snapshot_chunks; DELETE FROM snapshots`);
   }
   faults.push('errorAfterCommit');
-  const manifest = await log.commitSnapshot(leadership, { id: 'snapshot-1' }, entry);
-  expect(manifest.chunkHashes).toHaveLength(2);
+  await log.commitSnapshot(leadership, manifest as SnapshotManifest);
+  expect(manifest?.chunkHashes).toHaveLength(2);
   expect(await log.snapshots()).toEqual([manifest]);
   faults.push('errorAfterCommit');
   await log.resign(leadership);

@@ -13,15 +13,18 @@ import type {
   LeaderRecord,
   Leadership,
   LogPosition,
+  OpenSnapshot,
   SnapshotManifest,
   StoredEntry,
 } from '../port.ts';
 import {
   checkAuditCursor,
+  checkManifest,
   checkNewChunk,
   checkSnapshotPlace,
   hashOf,
   judgeAppend,
+  lastTrimmed,
   requireLeader,
 } from '../rules.ts';
 import type { LogStore } from '../store.ts';
@@ -111,16 +114,31 @@ export class SqliteStore extends SqliteReader implements LogStore {
       requireLeader(state, leadership, 'open a snapshot');
       if (this.#snapshotStatus(id) === 'open') return;
       this.#run(`UPDATE snapshots SET status = 'dropped' WHERE status = 'open'`);
-      const made = this.#run(`INSERT INTO snapshots VALUES (?, 'open', 0, '', '', 0)`, id);
+      const made = this.#run(`INSERT INTO snapshots VALUES (?, 'open', 0, '', '', 0, '')`, id);
       assert(made === 1, 'exactly one snapshot was opened');
       assert(this.#snapshotStatus(id) === 'open', 'it is the one that was asked for');
     }, 'open a snapshot');
   }
 
-  writeChunk(leadership: Leadership, id: string, number: number, chunk: Uint8Array): void {
+  openedSnapshot(): OpenSnapshot | null {
+    const row = this.database.prepare(`SELECT id FROM snapshots WHERE status = 'open'`).get();
+    if (row === undefined) return null;
+    const id = textOf(row, 'id');
+    return { id, serverId: null, chunks: this.#chunkCount(id), offer: null };
+  }
+
+  /** A log in a file has one process, so no standby. */
+  claimSnapshot(): boolean {
+    return false;
+  }
+
+  offerSnapshot({ id }: SnapshotManifest): void {
+    throw new RangeError(`snapshot ${id} was claimed by nobody`);
+  }
+
+  writeChunk(id: string, number: number, chunk: Uint8Array): void {
     const chunkHash = hashOf(chunk);
-    this.#writing((state) => {
-      requireLeader(state, leadership, 'write a chunk of a snapshot');
+    this.#writing(() => {
       if (this.#snapshotStatus(id) !== 'open') throw new RangeError(`snapshot ${id} is not open`);
       const there = this.database
         .prepare('SELECT hash FROM snapshot_chunks WHERE snapshot_id = ? AND number = ?')
@@ -132,21 +150,22 @@ export class SqliteStore extends SqliteReader implements LogStore {
     }, 'write a chunk');
   }
 
-  commitSnapshot(leadership: Leadership, id: string, at: LogPosition): SnapshotManifest {
-    return this.#writing((state) => {
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): void {
+    this.#writing((state) => {
       requireLeader(state, leadership, 'commit a snapshot');
+      const { id, index, entryHash, eventHash, chunkHashes, bytes } = manifest;
       const before = this.committedSnapshots();
-      const same = before.find((manifest) => manifest.id === id && manifest.index === at.index);
-      if (same !== undefined) return same;
+      if (before.some((same) => same.id === id && same.index === index)) return;
       if (this.#snapshotStatus(id) !== 'open') throw new RangeError(`snapshot ${id} is not open`);
-      checkSnapshotPlace(at, before[0]?.index ?? 0, this.hashAt(at.index));
-      const { hashes, bytes } = this.#chunksOf(id);
+      checkSnapshotPlace({ index, hash: entryHash }, before[0]?.index ?? 0, this.hashAt(index));
+      checkManifest(manifest, this.#chunkCount(id));
       this.#run(
-        `UPDATE snapshots SET status = 'committed', entry_index = ?, entry_hash = ?, chunk_hashes = ?, bytes = ?
-         WHERE id = ?`,
-        at.index,
-        at.hash,
-        hashes.join(''),
+        `UPDATE snapshots SET status = 'committed', entry_index = ?, entry_hash = ?, event_hash = ?,
+         chunk_hashes = ?, bytes = ? WHERE id = ?`,
+        index,
+        entryHash,
+        eventHash,
+        chunkHashes.join(''),
         bytes,
         id,
       );
@@ -157,15 +176,14 @@ export class SqliteStore extends SqliteReader implements LogStore {
       );
       const newest = this.committedSnapshots()[0];
       assert(newest !== undefined && newest.id === id, 'the newest snapshot is the one just made');
-      assert(newest.chunkHashes.length === hashes.length, 'its manifest lists all its chunks');
-      return newest;
+      assert(newest.chunkHashes.length === chunkHashes.length, 'its manifest lists all its chunks');
     }, 'commit a snapshot');
   }
 
-  trimStep(leadership: Leadership): boolean {
+  trimStep(leadership: Leadership, upTo: number): boolean {
     return this.#writing((state) => {
       requireLeader(state, leadership, 'trim the log');
-      return this.#trimEntries(state) || this.#trimSnapshots() || this.#giveBackPages();
+      return this.#trimEntries(state, upTo) || this.#trimSnapshots() || this.#giveBackPages();
     }, 'trim');
   }
 
@@ -195,14 +213,14 @@ export class SqliteStore extends SqliteReader implements LogStore {
   }
 
   /** Deletes one batch of entries up to the older snapshot; true = there was something to delete. */
-  #trimEntries(state: LogState): boolean {
-    const older = this.committedSnapshots()[SNAPSHOTS_KEPT - 1];
-    if (older === undefined || older.index < state.firstIndex) return false;
+  #trimEntries(state: LogState, upTo: number): boolean {
+    const lastToGo = lastTrimmed(this.committedSnapshots(), upTo);
+    if (lastToGo < state.firstIndex) return false;
     const batch = this.database
       .prepare(
         'SELECT entry_index, hash, length(bytes) AS size FROM entries WHERE entry_index <= ? ORDER BY entry_index LIMIT ?',
       )
-      .all(older.index, PAGE_ENTRIES_MAX);
+      .all(lastToGo, PAGE_ENTRIES_MAX);
     let bytes = 0;
     let last: LogPosition = { index: state.firstIndex - 1, hash: state.firstPrevious };
     for (const row of batch) {
@@ -213,10 +231,7 @@ export class SqliteStore extends SqliteReader implements LogStore {
     }
     const removed = this.#run('DELETE FROM entries WHERE entry_index <= ?', last.index);
     assert(removed === last.index + 1 - state.firstIndex, 'the entries removed were consecutive');
-    assert(
-      last.index <= older.index && bytes <= state.retainedBytes,
-      'nothing above the older snapshot goes',
-    );
+    assert(last.index <= lastToGo && bytes <= state.retainedBytes, 'nothing above the older snapshot goes');
     this.#run(
       'UPDATE log_state SET first_index = ?, first_previous = ?, retained_bytes = retained_bytes - ?',
       last.index + 1,
@@ -257,16 +272,6 @@ export class SqliteStore extends SqliteReader implements LogStore {
       .prepare('SELECT max(number) AS last FROM snapshot_chunks WHERE snapshot_id = ?')
       .get(id);
     return row === undefined || row.last === null ? 0 : integerOf(row, 'last') + 1;
-  }
-
-  #chunksOf(id: string): { readonly hashes: readonly string[]; readonly bytes: number } {
-    const rows = this.database
-      .prepare(
-        'SELECT hash, length(bytes) AS size FROM snapshot_chunks WHERE snapshot_id = ? ORDER BY number',
-      )
-      .all(id);
-    const bytes = rows.reduce((sum, row) => sum + integerOf(row, 'size'), 0);
-    return { hashes: rows.map((row) => textOf(row, 'hash')), bytes };
   }
 
   /** Rows changed. For what is too rare to keep a prepared statement. */

@@ -4,16 +4,17 @@
  * the else branch of the very same transaction, never by a read before or after it (rule L2).
  */
 import { Buffer } from 'node:buffer';
-import type { ICompare, IKeyValue, IRequestOp } from 'etcd3/lib/rpc.js';
+import type { IKeyValue } from 'etcd3/lib/rpc.js';
 import type { Random } from '../../platform/runtime.ts';
 import { LogUnavailableError } from '../errors.ts';
-import { PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT } from '../limits.ts';
+import { PAGE_ENTRIES_MAX } from '../limits.ts';
 import {
   type AppendOutcome,
   CorruptLogError,
   type LeaderRecord,
   type Leadership,
   type LogPosition,
+  type OpenSnapshot,
   type SnapshotManifest,
   type StoredEntry,
   TrimmedError,
@@ -21,12 +22,9 @@ import {
 import {
   checkAuditCursor,
   checkChain,
-  checkNewChunk,
   checkPageEnd,
-  checkSnapshotPlace,
-  hashOf,
   judgeAppend,
-  requireLeader,
+  lastTrimmed,
   type WriteState,
 } from '../rules.ts';
 import type { StoreArguments, StoreMethod, StoreReply } from '../store.ts';
@@ -42,7 +40,17 @@ import {
   type Keys,
   type Start,
 } from './keys.ts';
-import { hasValue, isAbsent, isFence, kvsOf, leads, put } from './transactions.ts';
+import { EtcdSnapshots } from './snapshot-store.ts';
+import {
+  type FencedWrite,
+  hasValue,
+  isAbsent,
+  isFence,
+  kvsOf,
+  leads,
+  put,
+  writeFenced,
+} from './transactions.ts';
 
 /** The store's steps, each answered later. */
 export type AsyncStore = {
@@ -54,25 +62,19 @@ const TRIM_ENTRIES_MAX = 1_000;
 /** Entries in one answer; at their largest 64 MiB. */
 const PAGE_ENTRIES = Math.min(64, PAGE_ENTRIES_MAX);
 
-interface OpenSnapshot {
-  readonly id: string;
-  readonly hashes: string[];
-  bytes: number;
-}
-
 const NOBODY: LeaderRecord = { serverId: '', epoch: 0 };
-const NO_SNAPSHOT: OpenSnapshot = { id: '', hashes: [], bytes: 0 };
 
 export class EtcdStore implements AsyncStore {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
   /** The head as this handle saw it last: what the next append compares with. */
   #head: Head = EMPTY;
-  #open: OpenSnapshot = NO_SNAPSHOT;
+  readonly #snapshots: EtcdSnapshots;
 
   constructor(client: EtcdClient, keys: Keys) {
     this.#client = client;
     this.#keys = keys;
+    this.#snapshots = new EtcdSnapshots(client, keys);
   }
 
   /** Random id of this life of the log; the first who opens it makes it. */
@@ -171,120 +173,62 @@ export class EtcdStore implements AsyncStore {
     }));
   }
 
-  async retainedBytes(): Promise<number> {
-    const [starts, heads] = await this.#client.read([{ key: this.#keys.start }, { key: this.#keys.head }]);
-    const { trimmedBytes } = decodeJson<Start>(starts?.[0], FROM_THE_FIRST);
-    return decodeJson<Head>(heads?.[0], EMPTY).totalBytes - trimmedBytes;
+  async retainedBytes(aboveIndex: number): Promise<number> {
+    const [starts, heads, entries] = await this.#client.read([
+      { key: this.#keys.start },
+      { key: this.#keys.head },
+      { key: this.#keys.entry(aboveIndex) },
+    ]);
+    const start = decodeJson<Start>(starts?.[0], FROM_THE_FIRST);
+    const { index, totalBytes } = decodeJson<Head>(heads?.[0], EMPTY);
+    if (aboveIndex > index) return 0;
+    const entry = entries?.[0];
+    const below = entry === undefined ? start.trimmedBytes : decodeEntryValue(entry).totalBytes;
+    return totalBytes - below;
   }
 
-  async openSnapshot(leadership: Leadership, id: string): Promise<void> {
-    const kept = new Set((await this.snapshots()).map((manifest) => manifest.id));
-    const [chunkKeys] = await this.#client.read([{ ...this.#keys.chunks(), keys_only: true }]);
-    const stale = new Set((chunkKeys ?? []).map(({ key }) => this.#keys.chunkId(key)));
-    await this.#write(leadership, 'open a snapshot', {
-      success: [
-        put(this.#keys.openSnapshot, Buffer.from(id)),
-        // Chunks of snapshots that were given up.
-        ...[...stale]
-          .filter((other) => other !== id && !kept.has(other))
-          .map((other) => ({ request_delete_range: this.#keys.chunks(other) })),
-      ],
-    });
-    if (this.#open.id !== id) this.#open = { id, hashes: [], bytes: 0 };
+  openSnapshot(leadership: Leadership, id: string): Promise<void> {
+    return this.#snapshots.open(leadership, id);
   }
 
-  async writeChunk(leadership: Leadership, id: string, number: number, chunk: Uint8Array): Promise<void> {
-    const open = this.#open;
-    const hash = hashOf(chunk);
-    const isRepeat = open.id === id && open.hashes[number] === hash;
-    if (open.id === id && !isRepeat) checkNewChunk(number, open.hashes.length, chunk);
-    const key = this.#keys.chunk(id, number);
-    const { succeeded, responses } = await this.#client.txn({
-      compare: [leads(this.#keys.leader, leadership), hasValue(this.#keys.openSnapshot, id), isAbsent(key)],
-      success: [put(key, Buffer.from(chunk))],
-      failure: [
-        { request_range: { key: this.#keys.leader } },
-        { request_range: { key: this.#keys.openSnapshot } },
-        { request_range: { key } },
-      ],
-    });
-    if (!succeeded) {
-      requireLeader(
-        this.#takeState(kvsOf(responses[0]), undefined),
-        leadership,
-        'write a chunk of a snapshot',
-      );
-      const isOpen = kvsOf(responses[1])[0]?.value.toString() === id;
-      const stored = kvsOf(responses[2])[0]?.value;
-      if (!isOpen) throw new RangeError(`snapshot ${id} is not open`);
-      if (stored === undefined || hashOf(stored) !== hash) {
-        throw new RangeError(`chunk ${number} of snapshot ${id} is written already, with other bytes`);
-      }
-    }
-    if (isRepeat || open.id !== id) return;
-    open.hashes.push(hash);
-    open.bytes += chunk.byteLength;
+  openedSnapshot(): Promise<OpenSnapshot | null> {
+    return this.#snapshots.opened();
   }
 
-  async commitSnapshot(leadership: Leadership, id: string, at: LogPosition): Promise<SnapshotManifest> {
-    const manifests = await this.snapshots();
-    const done = manifests.find((manifest) => manifest.id === id && manifest.index === at.index);
-    const [stored] = await this.#client.read([{ key: this.#keys.entry(at.index) }]);
-    const open = this.#open;
-    const manifest: SnapshotManifest = done ?? {
-      id,
-      index: at.index,
-      entryHash: at.hash,
-      chunkHashes: [...open.hashes],
-      bytes: open.bytes,
-    };
-    if (done === undefined && open.id === id) {
-      const entry = stored?.[0];
-      const hash = entry === undefined ? undefined : decodeEntryValue(entry).hash;
-      checkSnapshotPlace(at, manifests[0]?.index ?? 0, hash);
-    }
-    await this.#write(leadership, 'commit a snapshot', {
-      compare: done === undefined ? [hasValue(this.#keys.openSnapshot, id)] : [],
-      success:
-        done === undefined
-          ? [
-              put(this.#keys.manifest(at.index), encodeJson(manifest)),
-              { request_delete_range: { key: this.#keys.openSnapshot } },
-              ...manifests.slice(SNAPSHOTS_KEPT - 1).flatMap((old) => this.#deletionOf(old)),
-            ]
-          : [],
-      otherwise: `snapshot ${id} is not open`,
-    });
-    if (open.id === id) this.#open = NO_SNAPSHOT;
-    return manifest;
+  claimSnapshot(id: string, serverId: string): Promise<boolean> {
+    return this.#snapshots.claim(id, serverId);
   }
 
-  async snapshots(): Promise<readonly SnapshotManifest[]> {
-    const [pairs] = await this.#client.read([this.#keys.manifests()]);
-    return (pairs ?? []).map((pair) => decodeJson<SnapshotManifest>(pair, NO_MANIFEST)).reverse();
+  writeChunk(id: string, number: number, chunk: Uint8Array): Promise<void> {
+    return this.#snapshots.writeChunk(id, number, chunk);
   }
 
-  async readChunk(manifest: SnapshotManifest, chunk: number): Promise<Uint8Array> {
-    const [pairs] = await this.#client.read([{ key: this.#keys.chunk(manifest.id, chunk) }]);
-    const stored = pairs?.[0]?.value;
-    if (stored === undefined || hashOf(stored) !== manifest.chunkHashes[chunk]) {
-      throw new CorruptLogError(
-        `chunk ${chunk} of snapshot ${manifest.id} is missing or does not match its hash`,
-      );
-    }
-    return new Uint8Array(stored);
+  offerSnapshot(manifest: SnapshotManifest): Promise<void> {
+    return this.#snapshots.offer(manifest);
   }
 
-  /** Rule L4: up to the older of two snapshots. After the last step etcd forgets what was deleted. */
-  async trimStep(leadership: Leadership): Promise<boolean> {
-    const older = (await this.snapshots())[SNAPSHOTS_KEPT - 1];
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): Promise<void> {
+    return this.#snapshots.commit(leadership, manifest);
+  }
+
+  snapshots(): Promise<readonly SnapshotManifest[]> {
+    return this.#snapshots.committed();
+  }
+
+  readChunk(manifest: SnapshotManifest, chunk: number): Promise<Uint8Array> {
+    return this.#snapshots.readChunk(manifest, chunk);
+  }
+
+  /** After the last step etcd forgets what was deleted (rules L4, L5). */
+  async trimStep(leadership: Leadership, upTo: number): Promise<boolean> {
+    const lastToGo = lastTrimmed(await this.snapshots(), upTo);
     const [starts] = await this.#client.read([{ key: this.#keys.start }]);
     const start = decodeJson<Start>(starts?.[0], FROM_THE_FIRST);
-    if (older === undefined || older.index < start.firstIndex) {
+    if (lastToGo < start.firstIndex) {
       await this.#write(leadership, 'trim the log', { success: [] });
       return false;
     }
-    const last = Math.min(older.index, start.firstIndex + TRIM_ENTRIES_MAX - 1);
+    const last = Math.min(lastToGo, start.firstIndex + TRIM_ENTRIES_MAX - 1);
     const [pairs] = await this.#client.read([{ key: this.#keys.entry(last) }]);
     const pair = pairs?.[0];
     if (pair === undefined) throw new CorruptLogError(`entry ${last} is missing`);
@@ -301,7 +245,7 @@ export class EtcdStore implements AsyncStore {
         },
       ],
     });
-    if (last < older.index) return true;
+    if (last < lastToGo) return true;
     await this.#client.compact();
     return false;
   }
@@ -336,21 +280,8 @@ export class EtcdStore implements AsyncStore {
     });
   }
 
-  /** A write under the fence; what else it compares and does. */
-  async #write(
-    leadership: Leadership,
-    what: string,
-    { compare = [], success, otherwise }: FencedWrite,
-  ): Promise<void> {
-    const { leader } = this.#keys;
-    const { succeeded, responses } = await this.#client.txn({
-      compare: [leads(leader, leadership), ...compare],
-      success,
-      failure: [{ request_range: { key: leader } }],
-    });
-    if (succeeded) return;
-    requireLeader(this.#takeState(kvsOf(responses[0]), undefined), leadership, what);
-    throw new RangeError(otherwise ?? `${what}: refused`);
+  #write(leadership: Leadership, what: string, write: FencedWrite): Promise<void> {
+    return writeFenced(this.#client, this.#keys, { leadership, what, ...write });
   }
 
   async #writeState(): Promise<WriteState> {
@@ -358,30 +289,14 @@ export class EtcdStore implements AsyncStore {
     return this.#takeState(leaders ?? [], heads ?? []);
   }
 
-  /** Who may write and after what; the head is remembered if it was read. */
-  #takeState(leaders: readonly IKeyValue[], heads: readonly IKeyValue[] | undefined): WriteState {
+  /** Who may write and after what; the head is remembered. */
+  #takeState(leaders: readonly IKeyValue[], heads: readonly IKeyValue[]): WriteState {
     const leader = leaders[0];
     const { epoch } = decodeJson<LeaderRecord>(leader, NOBODY);
-    if (heads !== undefined) this.#head = decodeJson<Head>(heads[0], EMPTY);
+    this.#head = decodeJson<Head>(heads[0], EMPTY);
     return { epoch, fence: leader?.create_revision ?? '', head: this.#head };
   }
-
-  #deletionOf({ id, index }: SnapshotManifest): readonly IRequestOp[] {
-    return [
-      { request_delete_range: { key: this.#keys.manifest(index) } },
-      { request_delete_range: this.#keys.chunks(id) },
-    ];
-  }
 }
-
-interface FencedWrite {
-  readonly compare?: readonly ICompare[];
-  readonly success: IRequestOp[];
-  /** What it means when this server leads and the rest of the comparison fails. */
-  readonly otherwise?: string;
-}
-
-const NO_MANIFEST: SnapshotManifest = { id: '', index: 0, entryHash: '', chunkHashes: [], bytes: 0 };
 
 /** @throws CorruptLogError */
 function auditCursorOf(pair: IKeyValue | undefined): number | null {

@@ -33,6 +33,9 @@ export class Keys {
   readonly openSnapshot: Buffer;
   /** Index of the last entry that the audit exporter has delivered. */
   readonly auditCursor: Buffer;
+  /** Which standby writes it, and what it has written once that is all. Both mean nothing unless they name the open one. */
+  readonly snapshotClaim: Buffer;
+  readonly snapshotOffer: Buffer;
   readonly #prefix: string;
 
   /** `prefix` ends in a slash. */
@@ -45,6 +48,8 @@ export class Keys {
     this.start = this.#key('start');
     this.openSnapshot = this.#key('snapshot/open');
     this.auditCursor = this.#key('audit-cursor');
+    this.snapshotClaim = this.#key('snapshot/claim');
+    this.snapshotOffer = this.#key('snapshot/offer');
   }
 
   entry(index: number): Buffer {
@@ -92,18 +97,23 @@ export interface Start {
   readonly trimmedBytes: number;
 }
 
+/** Which standby writes the open snapshot, as stored. */
+export interface Claim {
+  readonly id: string;
+  readonly serverId: string;
+}
+
+type StoredRecord = Head | Start | LeaderRecord | SnapshotManifest | Claim;
+
 export const EMPTY: Head = { index: 0, hash: '', totalBytes: 0 };
 export const FROM_THE_FIRST: Start = { firstIndex: 1, firstPrevious: '', trimmedBytes: 0 };
 
-export function encodeJson(value: Head | Start | LeaderRecord | SnapshotManifest): Buffer {
+export function encodeJson(value: StoredRecord): Buffer {
   return Buffer.from(JSON.stringify(value));
 }
 
 /** @throws CorruptLogError naming the key. */
-export function decodeJson<T extends Head | Start | LeaderRecord | SnapshotManifest>(
-  pair: IKeyValue | undefined,
-  absent: T,
-): T {
+export function decodeJson<T extends StoredRecord>(pair: IKeyValue | undefined, absent: T): T {
   if (pair === undefined) return absent;
   try {
     return JSON.parse(pair.value.toString()) as T;

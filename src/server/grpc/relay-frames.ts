@@ -26,28 +26,37 @@ interface RelayFrameMessage {
     readonly seen: Position | null;
   } | null;
   readonly allAttached: boolean;
+  readonly applied: number;
 }
 
 const NOWHERE: Position = { lineage: '', epoch: 0, index: 0 };
 
-export function encodeRelayFrame({ format, groups, closed, reattach, allAttached }: RelayFrame): Message {
+export function encodeRelayFrame({
+  format,
+  groups,
+  closed,
+  reattach,
+  allAttached,
+  applied,
+}: RelayFrame): Message {
   const encodedGroups = groups.map(({ client, requests, keepalive }) => ({
     client,
     requests: requests.map(encodeRequest),
     keepalive,
   }));
-  return { format, groups: encodedGroups, closed, reattach, allAttached };
+  return { format, groups: encodedGroups, closed, reattach, allAttached, applied };
 }
 
 /** Throws MessageError, also for a request that this program does not know: its sender is a replica of this group. */
 export function decodeRelayFrame(message: Message): RelayFrame {
-  const { format, groups, closed, reattach, allAttached } = checked<RelayFrameMessage>(message);
+  const { format, groups, closed, reattach, allAttached, applied } = checked<RelayFrameMessage>(message);
   return {
     format,
     groups: groups.map(decodeRelayGroup),
     closed,
     ...(reattach === null ? {} : { reattach: decodeReattach(reattach) }),
     ...(allAttached ? { allAttached } : {}),
+    ...(applied > 0 ? { applied } : {}),
   };
 }
 

@@ -12,7 +12,6 @@ import {
   CorruptLogError,
   type Leadership,
   type SnapshotManifest,
-  type SnapshotWriter,
   type StoredEntry,
 } from '../../../src/log/port.ts';
 
@@ -59,15 +58,15 @@ export class HeldLog extends MemoryLog {
     return super.append(leadership, entry);
   }
 
-  override async openSnapshot(leadership: Leadership): Promise<SnapshotWriter> {
+  override async openSnapshot(leadership: Leadership): Promise<string> {
     this.calls.snapshots++;
     if (this.areSnapshotsOut) throw new LogUnavailableError('no snapshot can be written');
     return super.openSnapshot(leadership);
   }
 
-  override async trim(leadership: Leadership): Promise<void> {
+  override async trim(leadership: Leadership, upTo?: number): Promise<void> {
     this.calls.trims++;
-    await super.trim(leadership);
+    await super.trim(leadership, upTo);
   }
 
   override async *read(fromIndex: number): AsyncIterable<StoredEntry> {

@@ -41,9 +41,11 @@ export class VirtualGroup {
   readonly servers: readonly VirtualServer[];
 
   readonly #silenceMs: number;
+  readonly #snapshotDueBytes: number | undefined;
 
-  constructor({ silenceMs = 400 } = {}) {
+  constructor({ silenceMs = 400, snapshotDueBytes }: { silenceMs?: number; snapshotDueBytes?: number } = {}) {
     this.#silenceMs = silenceMs;
+    this.#snapshotDueBytes = snapshotDueBytes;
     this.servers = ['a', 'b', 'c'].map((name) => this.#start(name));
   }
 
@@ -91,6 +93,7 @@ export class VirtualGroup {
         for (const end of [...served]) end();
       },
       onHalted: (error) => void halted.push(error),
+      ...(this.#snapshotDueBytes === undefined ? {} : { snapshotDueBytes: this.#snapshotDueBytes }),
     });
     return { name, member, log, halted, served, isCut: false };
   }
