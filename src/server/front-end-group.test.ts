@@ -23,9 +23,11 @@ const done = { type: 'done' } as const;
 class Bench {
   readonly runtime = new VirtualRuntime();
   isLeaderless = true;
+  isLedElsewhere = false;
   readonly frontEnd = new FrontEnd(this.runtime, () => namespaceConfig(), {
     patienceMs: PATIENCE_MS,
     isLeaderless: () => this.isLeaderless,
+    isLedElsewhere: () => this.isLedElsewhere,
   });
   readonly #ids = new Map<number, number>();
 
@@ -215,7 +217,8 @@ describe('while nobody leads', () => {
     expect(client.frames.map(({ leading }) => leading)).toEqual([false, false, false, false, false]);
     bench.leader(second);
     await bench.runtime.pass(2_000);
-    expect(client.frames).toHaveLength(5);
+    // Once more, and that somebody does: their keepalives go out again at once.
+    expect(client.frames.slice(5).map(({ leading }) => leading)).toEqual([false, true]);
   });
 
   test('rule S8: they hear nothing when somebody leads whom this replica cannot reach', async () => {
@@ -243,4 +246,45 @@ test('what has no answer is bounded; what gives something back has a bound of it
   const before = client.frames.length;
   client.ask(release);
   expect(client.frames).toHaveLength(before);
+});
+
+describe('somebody leads, but out of reach of this front end (rule S8)', () => {
+  test('for a second: its clients are sent away, and so are those who come', async () => {
+    const bench = new Bench();
+    bench.leader(first);
+    const client = bench.client();
+    bench.isLeaderless = false;
+    bench.isLedElsewhere = true;
+    bench.frontEnd.setLeader(null);
+    await bench.runtime.pass(900);
+    expect(client.isClosed()).toBe(false);
+    await bench.runtime.pass(700);
+    expect(client.isClosed()).toBe(true);
+    expect(bench.frontEnd.clients).toBe(0);
+    const late = bench.client();
+    await bench.runtime.pass(600);
+    expect(late.isClosed()).toBe(true);
+  });
+
+  test('for less: they stay', async () => {
+    const bench = new Bench();
+    bench.leader(first);
+    const client = bench.client();
+    for (let round = 0; round < 4; round++) {
+      bench.isLedElsewhere = true;
+      bench.frontEnd.setLeader(null);
+      await bench.runtime.pass(900);
+      bench.leader(second);
+      await bench.runtime.pass(100);
+    }
+    expect(client.isClosed()).toBe(false);
+  });
+
+  test('from its start on: clients do not wait there', async () => {
+    const bench = new Bench();
+    bench.isLedElsewhere = true;
+    const client = bench.client();
+    await bench.runtime.pass(2_100);
+    expect(client.isClosed()).toBe(true);
+  });
 });

@@ -5,6 +5,7 @@
  * When the leader changes, clients keep their streams: the front end re-attaches their sessions with the new one and sends again what
  * has no answer yet (rule S4). While nobody leads requests wait, and clients are told so, lest they try their luck elsewhere (rule S8).
  */
+import { ok as assert } from 'node:assert';
 import type { NamespaceConfig } from '../api/config.ts';
 import type { ClientCommand, Identity } from '../api/entry.ts';
 import { FORMAT_VERSION } from '../api/limits.ts';
@@ -46,8 +47,12 @@ export interface FrontEndOptions {
    * (rule S8). Left out: without a leader here there is none.
    */
   readonly isLeaderless?: () => boolean;
+  /** True: somebody leads for certain, only not within reach of this replica. Left out: never. */
+  readonly isLedElsewhere?: () => boolean;
 }
 
+/** Led elsewhere for so long, clients are sent away: waiting out rule S8 at two such front ends would cost them their sessions. */
+const LED_ELSEWHERE_MS = 1_000;
 /** How often clients hear that nobody leads; they rely on it for a second (rule S8). */
 const NO_LEADER_MS = 500;
 /** Sessions, and requests, in one frame of a re-attachment. */
@@ -70,7 +75,9 @@ export class FrontEnd {
   #leader: LeaderPort | null = null;
   readonly #patienceMs: number | null;
   readonly #isLeaderless: () => boolean;
+  readonly #isLedElsewhere: () => boolean;
   #leaderlessSinceMs: number;
+  #ledElsewhereSinceMs = Number.POSITIVE_INFINITY;
   #leaderless: Timer | null = null;
   /** Of the newest frame that was passed on. */
   #position: Position = { lineage: '', epoch: 0, index: 0 };
@@ -78,14 +85,16 @@ export class FrontEnd {
   constructor(
     runtime: Runtime,
     config: () => NamespaceConfig | null,
-    { patienceMs, isLeaderless = () => true }: FrontEndOptions = {},
+    { patienceMs, isLeaderless = () => true, isLedElsewhere = () => false }: FrontEndOptions = {},
   ) {
     this.#runtime = runtime;
     this.#config = config;
     this.#patienceMs = patienceMs ?? null;
     this.#isLeaderless = isLeaderless;
+    this.#isLedElsewhere = isLedElsewhere;
     this.#leaderlessSinceMs = runtime.clock.monotonicMs();
     this.#namespaceLimiter = new RateLimiter(runtime.clock.monotonicMs());
+    if (patienceMs !== undefined) this.#planTelling();
   }
 
   get clients(): number {
@@ -101,6 +110,7 @@ export class FrontEnd {
     if (this.#position.lineage === '' && leader !== null) this.#position = leader.position;
     if (this.#patienceMs === null) return;
     if (leader !== null) {
+      this.#ledElsewhereSinceMs = Number.POSITIVE_INFINITY;
       this.#leaderless?.cancel();
       this.#leaderless = null;
       this.#handOn(leader);
@@ -170,11 +180,19 @@ export class FrontEnd {
         leader.send({ format: FORMAT_VERSION, groups: [{ client, requests }], closed: [] });
       }
     }
+    for (const client of clients) this.#tellNewLeader(client);
+  }
+
+  /** In two frames, so that whoever has not heard that nobody led hears of the change too, and sends its keepalives again. */
+  #tellNewLeader(client: Client): void {
+    const nothing = { answers: [], notices: [] };
+    this.#send(client, nothing, false);
+    this.#send(client, nothing);
   }
 
   /** Says that nobody leads, refuses what has waited for too long, and comes again. */
   #tellLeaderless(): void {
-    const { clock, timers } = this.#runtime;
+    const { clock } = this.#runtime;
     const patienceMs = this.#patienceMs ?? 0;
     const now = clock.monotonicMs();
     const isLeaderless = this.#isLeaderless();
@@ -184,8 +202,30 @@ export class FrontEnd {
       const answers = ids.map((id) => ({ id, body: unavailable(NOBODY_LEADS) }));
       if (answers.length > 0 || isLeaderless) this.#send(client, { answers, notices: [] });
     }
+    this.#sendAway(now);
+    this.#planTelling();
+  }
+
+  #planTelling(): void {
     this.#leaderless?.cancel();
-    this.#leaderless = timers.after(NO_LEADER_MS, () => this.#tellLeaderless());
+    this.#leaderless = this.#runtime.timers.after(NO_LEADER_MS, () => this.#tellLeaderless());
+  }
+
+  /** Rule S8: who can be served elsewhere need not wait here until it is unheard. */
+  #sendAway(now: number): void {
+    const isElsewhere = this.#isLedElsewhere();
+    this.#ledElsewhereSinceMs = isElsewhere
+      ? Math.min(this.#ledElsewhereSinceMs, now)
+      : Number.POSITIVE_INFINITY;
+    if (now - this.#ledElsewhereSinceMs < LED_ELSEWHERE_MS || this.#clients.size === 0) return;
+    assert(this.#leader === null, 'clients are sent away only by a front end without a leader');
+    this.#runtime.logger.warn(
+      { clients: this.#clients.size },
+      'the leader is out of reach; clients are sent away',
+    );
+    const clients = [...this.#clients.values()];
+    this.#clients.clear();
+    for (const { handler } of clients) handler.onClose();
   }
 
   #closed(number: number): void {
@@ -245,13 +285,13 @@ export class FrontEnd {
     return { type: 'rejected', code: 'RATE_LIMITED', message, limit, retryAfterMs };
   }
 
-  #send({ number, handler }: Client, frame: Omit<ServerFrame, 'position' | 'leading'>): void {
+  #send(
+    { number, handler }: Client,
+    frame: Omit<ServerFrame, 'position' | 'leading'>,
+    leading = this.#leader !== null || !this.#isLeaderless(),
+  ): void {
     try {
-      handler.onFrame({
-        position: this.#position,
-        leading: this.#leader !== null || !this.#isLeaderless(),
-        ...frame,
-      });
+      handler.onFrame({ position: this.#position, leading, ...frame });
     } catch (error) {
       // What goes wrong at one client must not reach the leader that is publishing, nor the other clients: it attaches anew.
       this.#runtime.logger.error(

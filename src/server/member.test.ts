@@ -173,3 +173,23 @@ test('replicas that hear nothing of each other do not depose each other without 
   expect(epoch).toBeLessThanOrEqual(8);
   expect(group.servers.flatMap(({ halted }) => halted)).toEqual([]);
 });
+
+test('a leader that no other replica can reach keeps the sessions of all: their clients come to it (rule S8)', async () => {
+  const group = new VirtualGroup();
+  const leader = await group.led();
+  await group.runtime.pass(1_000);
+  const sidecars = others(group, leader).map((server) => sidecarOn(group, group.servers.indexOf(server)));
+  const held: { name: string; sessionId: string; token: number; sidecar: Sidecar }[] = [];
+  for (const [at, { open, acquire, sidecar }] of sidecars.entries()) {
+    const { sessionId } = await group.runtime.until(open(), 1_000);
+    const { token } = await group.runtime.until(acquire(sessionId, `lock-${at}`, 0), 2_000);
+    held.push({ name: `n/lock-${at}`, sessionId, token, sidecar });
+  }
+  group.cut(leader);
+  for (let second = 0; second < 40; second++) {
+    await group.runtime.pass(1_000);
+    await Promise.all(held.map(({ sidecar, sessionId }) => sidecar.keepaliveSession(sessionId)));
+  }
+  expect(tookOver(group, leader)).toBe(1);
+  for (const { sidecar, name, token } of held) expect(sidecar.held(name, token).held).toBe(true);
+});

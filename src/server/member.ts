@@ -97,6 +97,7 @@ export class Member {
     this.frontEnd = new FrontEnd(runtime, () => this.state?.config ?? options.config, {
       patienceMs: PATIENCE_MS,
       isLeaderless: () => this.#isLeaderless,
+      isLedElsewhere: () => this.#isLedElsewhere,
     });
     const appliedIndex = (): number => this.#standby?.index ?? 0;
     this.#link = new LeaderLink({ runtime, log, serverId, frontEnd: this.frontEnd, dial, appliedIndex });
@@ -172,6 +173,12 @@ export class Member {
   get #isLeaderless(): boolean {
     if (this.#link.answerAgeMs > ANSWER_MS) return false;
     return this.#link.epoch === 0 || (this.#standby !== null && this.#silenceMs >= LEADER_SEEN_MS);
+  }
+
+  /** Whether the log names a leader, and entries of it keep coming. */
+  get #isLedElsewhere(): boolean {
+    if (this.#link.answerAgeMs > ANSWER_MS || this.#link.epoch === 0) return false;
+    return this.#standby !== null && this.#standby.silentMs < LEADER_SEEN_MS;
   }
 
   /** How long no entry has been seen, beyond the time in which none is due: without sessions a leader has little to write. */

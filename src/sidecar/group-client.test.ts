@@ -43,7 +43,7 @@ class FakeSession implements AttachableSession {
   readonly id: number;
   attach = 1;
   ttlMs = 15_000;
-  isUnheard = false;
+  unheardInMs = Number.POSITIVE_INFINITY;
   isKept = true;
   connects = 0;
   disconnects = 0;
@@ -114,10 +114,11 @@ describe('rule S8: keepalives', () => {
   });
 
   test('a session unheard for too long is tried over a new stream', async () => {
-    const { runtime, streams, client } = bench();
+    const { runtime, streams, client, frame } = bench();
     client.open();
+    streams[0]?.handler.onFrame(frame());
     const session = joined(client, 1);
-    session.isUnheard = true;
+    session.unheardInMs = 0;
     await runtime.pass(2_900);
     expect(streams).toHaveLength(1);
     // The next keepalive, a jitter of TTL/8, the reconnect.
@@ -127,13 +128,29 @@ describe('rule S8: keepalives', () => {
     expect([session.connects, session.disconnects]).toEqual([2, 1]);
   });
 
-  test('one that is answered before its turn comes stays where it is', async () => {
-    const { runtime, streams, client } = bench();
+  test('it is tried as soon as it is due, not with the keepalive after that (rule S8)', async () => {
+    const { runtime, streams, client, frame } = bench();
     client.open();
+    streams[0]?.handler.onFrame(frame());
     const session = joined(client, 1);
-    session.isUnheard = true;
     await runtime.pass(3_000);
-    session.isUnheard = false;
+    const dueAtMs = runtime.nowMs + 3_500;
+    Object.defineProperty(session, 'unheardInMs', { get: () => dueAtMs - runtime.nowMs });
+    await runtime.pass(3_400);
+    expect(streams).toHaveLength(1);
+    // A jitter of TTL/8 and the reconnect; the next keepalive would come 1.9 s before that ends, and plan another jitter.
+    await runtime.pass(100 + 1_875 + 50);
+    expect(streams).toHaveLength(2);
+  });
+
+  test('one that is answered before its turn comes stays where it is', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    streams[0]?.handler.onFrame(frame());
+    const session = joined(client, 1);
+    session.unheardInMs = 0;
+    await runtime.pass(3_000);
+    session.unheardInMs = Number.POSITIVE_INFINITY;
     await runtime.pass(10_000);
     expect(streams).toHaveLength(1);
   });
@@ -141,7 +158,7 @@ describe('rule S8: keepalives', () => {
   test('while its front end says that nobody leads, no other is tried', async () => {
     const { runtime, streams, client, frame } = bench();
     client.open();
-    joined(client, 1).isUnheard = true;
+    joined(client, 1).unheardInMs = 0;
     for (let i = 0; i < 40; i++) {
       streams[0]?.handler.onFrame(frame({ leading: false }));
       await runtime.pass(500);
@@ -149,6 +166,32 @@ describe('rule S8: keepalives', () => {
     expect(streams).toHaveLength(1);
     await runtime.pass(1_000 + 3_000 + 1_875 + 100);
     expect(streams.length).toBeGreaterThan(1);
+  });
+
+  test('a new stream on which no word comes is left soon, later ones after twice the time', async () => {
+    const openedAtMs: number[] = [];
+    const { runtime, client } = bench(() => void openedAtMs.push(runtime.nowMs));
+    client.open();
+    joined(client, 1).unheardInMs = 6_000;
+    await runtime.pass(15_000);
+    const gaps = openedAtMs.slice(1, 4).map((atMs, at) => atMs - (openedAtMs[at] as number));
+    expect(gaps).toHaveLength(3);
+    // With a jitter of a quarter, and the pause before a reconnect.
+    for (const [at, leastMs] of [1_500, 1_500, 3_000].entries()) {
+      expect(gaps[at]).toBeGreaterThanOrEqual(leastMs);
+      expect(gaps[at]).toBeLessThan(leastMs * 1.25 + 250);
+    }
+  });
+
+  test('when somebody leads again, keepalives go out at once: older ones are not acknowledged any more', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    joined(client, 1);
+    await runtime.pass(100);
+    streams[0]?.handler.onFrame(frame({ leading: false }));
+    expect(streams[0]?.sent).toHaveLength(0);
+    for (let again = 0; again < 2; again++) streams[0]?.handler.onFrame(frame());
+    expect(streams[0]?.sent.map(({ keepalive }) => keepalive?.sessions.length)).toEqual([1]);
   });
 
   test('without sessions nothing is sent and no timer runs', async () => {

@@ -25,8 +25,8 @@ export interface AttachableSession {
   readonly id: SessionId;
   readonly attach: number;
   readonly ttlMs: number;
-  /** Whether it is time to try another way to the group (rule S8). */
-  readonly isUnheard: boolean;
+  /** Milliseconds until it is time to try another way to the group; 0 or less: it is time (rule S8). */
+  readonly unheardInMs: number;
   connected(): void;
   disconnected(): void;
   /** What it adds to the keepalive frame; null when it must not be renewed now. */
@@ -40,6 +40,11 @@ export type Connect = (handler: ClientHandler) => ClientStream;
 
 /** So long a client believes its front end that nobody leads, and seeks no other (rule S8). */
 const NO_LEADER_MS = 1_000;
+/**
+ * A front end that serves answers an attach with the next entry, or says soon that nobody leads. On a new stream without a word it is left
+ * after this time, doubled by each that was as silent (rule S8): two of them would cost the sessions otherwise.
+ */
+const FIRST_WORD_MS = 1_500;
 const RECONNECT_MS_MIN = 50;
 const RECONNECT_MS_MAX = 1_000;
 /** Keepalives remembered until their answer; older ones cannot move a deadline any more. */
@@ -64,10 +69,14 @@ export class GroupClient {
   readonly #keepalivesSent = new Map<number, Moment>();
   #keepaliveTimer: Timer | null = null;
   #keepaliveEveryMs = TTL_MS_MAX / 5;
-  /** When the front end said last that nobody leads. */
-  #leaderlessAtMs = Number.NEGATIVE_INFINITY;
+  /** The front end has said that nobody leads, and not yet that somebody does. */
+  #isLeaderless = false;
+  /** So long it is believed that it does what it can. */
+  #believedUntilMs = Number.NEGATIVE_INFINITY;
   /** The change to another front end, planned with jitter. */
   #change: Timer | null = null;
+  /** Ends a stream on which no word comes. */
+  #firstWord: Timer | null = null;
   #seen: Position = { lineage: '', epoch: 0, index: 0 };
 
   constructor(runtime: Runtime, connect: Connect) {
@@ -103,6 +112,7 @@ export class GroupClient {
     if (!isOpen) return;
     this.#stream = stream;
     for (const session of this.#sessions) session.connected();
+    this.#awaitFirstWord();
   }
 
   /** Gives the connection up for good; sessions are left to expire unless they were closed before. */
@@ -111,6 +121,7 @@ export class GroupClient {
     this.#streamNumber++;
     this.#reconnect?.cancel();
     this.#change?.cancel();
+    this.#firstWord?.cancel();
     this.#keepaliveTimer?.cancel();
     this.#stream?.close();
     this.#stream = null;
@@ -187,7 +198,8 @@ export class GroupClient {
 
   #receive(frame: ServerFrame): void {
     this.#failures = 0;
-    this.#leaderlessAtMs = frame.leading ? Number.NEGATIVE_INFINITY : this.runtime.clock.monotonicMs();
+    this.#firstWord?.cancel();
+    this.#heardWhetherLed(frame.leading);
     if (isOlder(frame.position, this.#seen)) return;
     if (frame.position.lineage !== '') this.#seen = frame.position;
     for (const { id, body } of frame.answers) {
@@ -199,6 +211,14 @@ export class GroupClient {
     if (frame.keepalive !== undefined) this.#keepaliveAnswered(frame.keepalive);
   }
 
+  #heardWhetherLed(isLed: boolean): void {
+    const isNew = isLed && this.#isLeaderless;
+    this.#isLeaderless = !isLed;
+    if (!isLed) this.#believedUntilMs = this.runtime.clock.monotonicMs() + NO_LEADER_MS;
+    // What was sent to the leader before is not acknowledged any more, and the next keepalive may be far.
+    if (isNew) this.#keepalive();
+  }
+
   #notice({ session: id, attach, event }: SessionNotice): void {
     const session = this.#byId.get(id);
     if (session?.attach === attach) session.notice(event);
@@ -208,7 +228,10 @@ export class GroupClient {
     this.#stream = null;
     this.#change?.cancel();
     this.#change = null;
-    this.#leaderlessAtMs = Number.NEGATIVE_INFINITY;
+    this.#firstWord?.cancel();
+    this.#firstWord = null;
+    this.#isLeaderless = false;
+    this.#believedUntilMs = Number.NEGATIVE_INFINITY;
     this.#answered = new Map();
     this.#outgoing = [];
     this.#keepalivesSent.clear();
@@ -232,24 +255,47 @@ export class GroupClient {
     });
   }
 
-  /** Whether to attach through another front end: this one has not answered, and does not say why (rule S8). */
-  get #isToChange(): boolean {
-    if (this.runtime.clock.monotonicMs() - this.#leaderlessAtMs < NO_LEADER_MS) return false;
-    return [...this.#sessions].some((session) => session.isUnheard);
+  /** Until this front end has had its time: it does not answer, and does not say why (rule S8). */
+  get #changeInMs(): number {
+    const believedForMs = this.#believedUntilMs - this.runtime.clock.monotonicMs();
+    const unheardInMs = Math.min(...[...this.#sessions].map((session) => session.unheardInMs));
+    return Math.max(believedForMs, unheardInMs);
   }
 
-  /** Spread out, so that the clients of a front end that is gone do not all come to the next one at once. */
+  #awaitFirstWord(): void {
+    const waitMs = Math.min(FIRST_WORD_MS * 2 ** Math.max(0, this.#failures - 1), 2 * this.#keepaliveEveryMs);
+    const afterMs = waitMs * (1 + this.runtime.random.fraction() / 4);
+    this.#firstWord = this.runtime.timers.after(afterMs, () => {
+      const hasAsked = [...this.#sessions].some(
+        ({ unheardInMs }) => unheardInMs !== Number.POSITIVE_INFINITY,
+      );
+      if (this.#stream !== null && hasAsked) this.reconnect();
+    });
+  }
+
+  /**
+   * Spread out, so that the clients of a front end that is gone do not all come to the next one at once. Counted from the very moment at
+   * which it is due: what is lost until the next keepalive would be missing before the deadline of the grants (rule A1).
+   */
   #planChange(): void {
-    const spreadMs = (5 * this.#keepaliveEveryMs) / 8;
-    this.#change ??= this.runtime.timers.after(spreadMs * this.runtime.random.fraction(), () => {
+    const dueMs = this.#changeInMs;
+    // What is overdue stays as it is planned.
+    if (dueMs > 0) {
+      this.#change?.cancel();
       this.#change = null;
-      if (this.#stream !== null && this.#isToChange) this.reconnect();
+    }
+    if (dueMs > this.#keepaliveEveryMs) return;
+    const spreadMs = (5 * this.#keepaliveEveryMs) / 8;
+    const afterMs = Math.max(0, dueMs) + spreadMs * this.runtime.random.fraction();
+    this.#change ??= this.runtime.timers.after(afterMs, () => {
+      this.#change = null;
+      if (this.#stream !== null && this.#changeInMs <= 0) this.reconnect();
     });
   }
 
   #keepalive(): void {
     if (this.#stream === null) return;
-    if (this.#isToChange) this.#planChange();
+    this.#planChange();
     const sessions = [...this.#sessions].flatMap((session) => session.keepalive() ?? []);
     if (sessions.length === 0) return;
     const number = ++this.#lastKeepalive;

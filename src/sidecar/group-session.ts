@@ -91,11 +91,11 @@ export class GroupSession implements AttachableSession, RequestingSession {
     return this.#phase === 'over';
   }
 
-  /** Whether it is time to try another way to the group: this one has had its time (rule S8). */
-  get isUnheard(): boolean {
-    if (this.#phase === 'dormant' || this.#phase === 'over') return false;
+  /** Until it is time to try another way to the group: then this one has had its time (rule S8). */
+  get unheardInMs(): number {
+    if (this.#phase === 'dormant' || this.#phase === 'over') return Number.POSITIVE_INFINITY;
     const triedMs = this.#client.runtime.clock.monotonicMs() - this.#connectedAtMs;
-    return Math.min(this.lease.silentMs, triedMs) > (2 * this.ttlMs) / 5;
+    return (2 * this.ttlMs) / 5 - Math.min(this.lease.silentMs, triedMs);
   }
 
   /**

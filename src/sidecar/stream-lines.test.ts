@@ -28,7 +28,7 @@ describe('lines of the stream', () => {
     const { lines } = pod.stream(sessionId);
     await pod.runtime.pass(TTL_MS / 5 + 300);
     const acknowledged = pod.jobs.line.keepalives.at(-1)?.atMs ?? 0;
-    pod.jobs.line.both = 'lost';
+    pod.jobs.line.both = 'held';
     await pod.runtime.pass(TTL_MS / 2);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatchObject({ event: 'jeopardy' });

@@ -7,11 +7,14 @@ import { stringify } from 'yaml';
 import { ensureEtcd } from '../../../scripts/etcd.mjs';
 import type { HistoryEntry } from '../../../src/api/entry.ts';
 import { LocalGroup } from '../../../src/cli/group/local-group.ts';
-import { MEMBERS } from '../../../src/cli/group/plan.ts';
+import { MEMBERS, type PlannedProcess } from '../../../src/cli/group/plan.ts';
 import { openEtcdLog } from '../../../src/log/etcd/etcd-log.ts';
 import { createSystemRuntime } from '../../../src/platform/system-runtime.ts';
 import type { MemberStatus } from '../../../src/server/member.ts';
 import { history } from '../../../src/server/recovery.ts';
+import { EtcdAdmin } from './etcd-admin.ts';
+import { ProxyNet } from './proxy-net.ts';
+import { flag, replan, throughProxies, withSidecars } from './rewire.ts';
 
 export const SERVERS = MEMBERS.map((name) => `server-${name}`);
 export const ETCDS = MEMBERS.map((name) => `etcd-${name}`);
@@ -29,39 +32,96 @@ const MANIFEST = {
   },
 };
 
+export interface BenchOptions {
+  readonly leaseTtlSeconds?: number;
+  /** All connections between its processes go through `net`. */
+  readonly isProxied?: boolean;
+  /** Processes; the clients that most tests use have theirs in the test's own process. */
+  readonly sidecars?: number;
+  /** Whether etcd syncs what it acknowledges: only then has it survived a loss of power. */
+  readonly fsync?: boolean;
+}
+
 export class GroupBench {
   readonly folder: string;
-  readonly group: LocalGroup;
+  readonly net: ProxyNet;
+  #group: LocalGroup;
 
-  private constructor(folder: string, group: LocalGroup) {
+  private constructor(folder: string, group: LocalGroup, net: ProxyNet) {
     this.folder = folder;
-    this.group = group;
+    this.#group = group;
+    this.net = net;
   }
 
   /** Suspicions may follow each other, since tests kill more often than leaders die. */
-  static async start({ leaseTtlSeconds = 2 } = {}): Promise<GroupBench> {
-    const folder = mkdtempSync(join(tmpdir(), 'leasehold-group-'));
-    const group = await LocalGroup.make({
-      folder,
-      alias: ALIAS,
-      manifest: stringify(MANIFEST),
-      etcd: await ensureEtcd(),
-      etcdFlags: ['--unsafe-no-fsync'],
-      node: process.execPath,
-      leasehold: join(import.meta.dirname, '../../../src/cli/main.ts'),
-      server: { suspicion: { silenceMs: 400, everyMs: 1_000 } },
-      leaseTtlSeconds,
-    });
-    const bench = new GroupBench(folder, group);
+  static async start(options: BenchOptions = {}): Promise<GroupBench> {
+    const { isProxied = false, sidecars = 0 } = options;
+    const bench = await GroupBench.make(options);
     try {
-      await group.start(ETCDS);
-      await group.start(SERVERS);
+      if (isProxied) bench.#group = await throughProxies(bench.folder, bench.#group, bench.net);
+      if (sidecars > 0) {
+        const net = isProxied ? bench.net : null;
+        bench.#group = await withSidecars(bench.folder, bench.#group, sidecars, net);
+      }
+      await bench.group.start(ETCDS);
+      await bench.group.start(SERVERS);
       await bench.leader();
+      await bench.group.start(bench.sidecars);
     } catch (error) {
       await bench.end();
       throw error;
     }
     return bench;
+  }
+
+  private static async make({ leaseTtlSeconds = 2, fsync = false, sidecars = 0 }: BenchOptions) {
+    const folder = mkdtempSync(join(tmpdir(), 'leasehold-group-'));
+    const made = await LocalGroup.make({
+      folder,
+      alias: ALIAS,
+      manifest: stringify(MANIFEST),
+      etcd: await ensureEtcd(),
+      etcdFlags: fsync ? [] : ['--unsafe-no-fsync'],
+      node: process.execPath,
+      leasehold: join(import.meta.dirname, '../../../src/cli/main.ts'),
+      server: { suspicion: { silenceMs: 400, everyMs: 1_000 } },
+      leaseTtlSeconds,
+    });
+    const group =
+      sidecars > 0 ? made : replan(folder, (planned) => (planned.kind === 'sidecar' ? [] : [planned]));
+    const bench: GroupBench = new GroupBench(folder, group, new ProxyNet({ pids: () => bench.pids() }));
+    return bench;
+  }
+
+  get group(): LocalGroup {
+    return this.#group;
+  }
+
+  /** Names of its sidecar processes. */
+  get sidecars(): string[] {
+    return this.group.plan.processes.filter(({ kind }) => kind === 'sidecar').map(({ name }) => name);
+  }
+
+  /** Of all that run. */
+  pids(): ReadonlyMap<string, number> {
+    const running = this.group.plan.processes.map(({ name }) => [name, this.group.pidOf(name)] as const);
+    return new Map(running.filter((pair): pair is [string, number] => pair[1] !== null));
+  }
+
+  /** Changes how a process is started from its next start on. */
+  replan(name: string, change: (planned: PlannedProcess) => PlannedProcess): void {
+    this.#group = replan(this.folder, (planned) => [planned.name === name ? change(planned) : planned]);
+  }
+
+  planned(name: string): PlannedProcess {
+    const planned = this.group.plan.processes.find((candidate) => candidate.name === name);
+    if (planned === undefined) throw new RangeError(`the group has no process ${name}`);
+    return planned;
+  }
+
+  /** Straight to a member, past all proxies. */
+  etcd(name: string): EtcdAdmin {
+    return new EtcdAdmin(flag(this.planned(name).args, 'listen-client-urls'));
   }
 
   /** Name of the process that leads, once one says so. */
@@ -118,6 +178,7 @@ export class GroupBench {
 
   async end(): Promise<void> {
     await this.group.stop();
+    await this.net.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

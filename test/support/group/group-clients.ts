@@ -15,7 +15,7 @@ import { Sidecar } from '../../../src/sidecar/sidecar.ts';
 import { MemoryStateStore } from '../../../src/sidecar/state-store.ts';
 import { ALIAS, type GroupBench } from './group-bench.ts';
 
-const TTL_MS = 15_000;
+const TTL_MS_DEFAULT = 15_000;
 const KEEPALIVE_MS = 1_000;
 const HOT_HOLD_MS = 15;
 const HOT_WAIT_MS = 60_000;
@@ -28,6 +28,12 @@ export interface ToldGrant {
 }
 
 const method = connectMethod(loadProtocol());
+
+export interface ClientsOptions {
+  readonly ttlMs?: number;
+  /** How each sidecar reaches the front ends; left out: straight. */
+  readonly endpoints?: readonly (readonly string[])[];
+}
 
 export class GroupClients {
   /** One for each front end, in the order of the endpoints. */
@@ -43,14 +49,17 @@ export class GroupClients {
   readonly connects: number[];
   /** Breaks the stream of each. */
   readonly #cuts: (() => void)[] = [];
+  readonly #ttlMs: number;
   readonly #ending = new AbortController();
   readonly #running: Promise<void>[] = [];
 
-  constructor({ group }: GroupBench) {
-    const { endpoints } = group.plan;
+  constructor({ group }: GroupBench, { ttlMs = TTL_MS_DEFAULT, endpoints: ways }: ClientsOptions = {}) {
+    const { endpoints: straight } = group.plan;
+    const endpointsOf = ways ?? straight.map(() => straight);
+    this.#ttlMs = ttlMs;
     const runtime = createSystemRuntime({ logLevel: 'silent' });
-    this.connects = endpoints.map(() => 0);
-    this.sidecars = endpoints.map((_, first) => {
+    this.connects = endpointsOf.map(() => 0);
+    this.sidecars = endpointsOf.map((endpoints, first) => {
       const connect = grpcConnect({
         method,
         runtime,
@@ -71,7 +80,7 @@ export class GroupClients {
           return stream;
         },
         metrics: createMetrics().sidecar(ALIAS),
-        defaults: () => ({ ttlMs: TTL_MS, maxHoldMs: 3_600_000 }),
+        defaults: () => ({ ttlMs, maxHoldMs: 3_600_000 }),
       });
       return sidecar;
     });
@@ -117,7 +126,11 @@ export class GroupClients {
   }
 
   async open(sidecar: number, client: string): Promise<string> {
-    const { sessionId } = await this.#of(sidecar).openSession({ client, ttlMs: TTL_MS, keepalive: 'app' });
+    const { sessionId } = await this.#of(sidecar).openSession({
+      client,
+      ttlMs: this.#ttlMs,
+      keepalive: 'app',
+    });
     this.#running.push(this.#keepAlive(sidecar, sessionId));
     return sessionId;
   }
