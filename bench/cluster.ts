@@ -127,6 +127,16 @@ export class Cluster {
     await this.#group.start([name]);
   }
 
+  /** Place of the etcd member that leads. */
+  async etcdLeader(): Promise<number> {
+    const deadline = performance.now() + LEADER_MS_MAX;
+    while (performance.now() < deadline) {
+      for (const [at, endpoint] of this.etcdEndpoints.entries()) if (await leadsEtcd(endpoint)) return at;
+      await pause(POLL_MS);
+    }
+    throw new Error('no member of etcd leads');
+  }
+
   /** As `signal` and `restart`, for the etcd member beside server `at`. */
   killEtcd(at: number): number {
     const sentMs = performance.now();
@@ -158,5 +168,15 @@ export class Cluster {
         .split('\n');
       return [`--- ${name}`, ...lines.slice(-8)].join('\n');
     }).join('\n');
+  }
+}
+
+async function leadsEtcd(endpoint: string): Promise<boolean> {
+  try {
+    const answer = await fetch(`${endpoint}/v3/maintenance/status`, { method: 'POST', body: '{}' });
+    const { header, leader } = (await answer.json()) as { header: { member_id: string }; leader: string };
+    return header.member_id === leader;
+  } catch {
+    return false;
   }
 }

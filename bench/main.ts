@@ -5,6 +5,7 @@
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { endOnSignals } from './endings.ts';
+import { failOverPart } from './parts/fail-over.ts';
 import { groupPart } from './parts/group.ts';
 import { httpPart, replicaPart } from './parts/replica.ts';
 import { Report } from './report.ts';
@@ -17,6 +18,7 @@ interface Part {
 const PARTS: Readonly<Record<string, Part>> = {
   replica: { title: 'One replica, in this process, on the embedded log', run: replicaPart },
   http: { title: 'The HTTP API of a leasehold dev process', run: httpPart },
+  failover: { title: 'Fail-over of such a group', run: failOverPart },
   group: {
     title: 'One group: three etcd members, three lock servers, load from another process',
     run: groupPart,

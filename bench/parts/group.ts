@@ -3,10 +3,11 @@ import { Cluster } from '../cluster.ts';
 import { fencedPut } from '../fenced-put.ts';
 import { Generator } from '../load/generator.ts';
 import type { Summary } from '../measure.ts';
+import { EtcdMutex } from '../peers/etcd-mutex.ts';
 import { type Report, times } from '../report.ts';
 
 const PACKED_STREAMS = 20;
-const PACKED = 100;
+const PACKED = 200;
 const SINGLE_STREAMS = 2_000;
 const WARM_UP_SECONDS = 2;
 const OPEN_LOOP_PER_SECOND = 10_000;
@@ -56,6 +57,28 @@ export async function groupPart(report: Report, seconds: number): Promise<void> 
       `p99 of the wait / mean ${summary.unfairness.toFixed(2)}`,
     ];
     report.row(`one name, ${streams} workers, ${where}`, summary, notes.join('; '));
+  }
+  await mutexes(report, cluster, seconds);
+}
+
+/** etcd's own lock on the very same etcd: distinct names, then one. */
+async function mutexes(report: Report, cluster: Cluster, seconds: number): Promise<void> {
+  let mutex: EtcdMutex;
+  try {
+    mutex = await EtcdMutex.build();
+  } catch (error) {
+    report.notRun('etcd concurrency.Mutex', String(error));
+    return;
+  }
+  for (const workers of [20, 200, 1_000]) {
+    const summary = await mutex.lock(cluster.etcdEndpoints, { workers, oneName: false, seconds });
+    report.row(`etcd concurrency.Mutex, distinct names, ${workers} workers`, summary);
+  }
+  for (const workers of [2, 100]) {
+    const summary = await mutex.lock(cluster.etcdEndpoints, { workers, oneName: true, seconds });
+    const unfairness = summary.p99Ms / summary.meanMs;
+    const notes = `hand-overs; p99 of the wait / mean ${unfairness.toFixed(2)}`;
+    report.row(`etcd concurrency.Mutex, one name, ${workers} workers`, summary, notes);
   }
 }
 
