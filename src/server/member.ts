@@ -38,6 +38,8 @@ const STATUS_MS_MAX = 1_000;
 const UNANSWERED = [null, null] as const;
 /** How often a standby judges its leader. */
 const WATCH_MS = 50;
+/** A judgement that comes so much later than planned: this process stood still, and what it has not heard lies in its sockets. */
+const STALL_MS = 500;
 
 export interface MemberOptions {
   readonly runtime: Runtime;
@@ -88,6 +90,8 @@ export class Member {
   #isStopped = false;
   /** This replica has ended a leadership and not seen the next one yet. */
   #hasEvicted = false;
+  /** When this process last went on after a standstill, monotonic. */
+  #wokeUpAtMs = Number.NEGATIVE_INFINITY;
 
   private constructor(options: MemberOptions) {
     const { runtime, log, serverId, dial } = options;
@@ -318,7 +322,9 @@ export class Member {
 
   #watchLeader(): void {
     this.#watch?.cancel();
+    const dueMs = this.#nowMs() + WATCH_MS;
     this.#watch = this.#options.runtime.timers.after(WATCH_MS, () => {
+      if (this.#nowMs() - dueMs > STALL_MS) this.#wokeUpAtMs = this.#nowMs();
       this.#judgeLeader();
       this.#watchLeader();
     });
@@ -326,17 +332,24 @@ export class Member {
 
   #judgeLeader(): void {
     const { isUnheard, epochAgeMs, epoch } = this.#link;
-    const silentMs = this.#silenceMs;
     const now = this.#nowMs();
+    // Its own standstill is no silence of the leader's.
+    const silentMs = Math.min(this.#silenceMs, now - this.#wokeUpAtMs);
     if (!this.#suspicion.isDue({ isUnheard, epochAgeMs, silentMs }, now)) return;
     assert(this.#leader === null, 'no leader suspects itself');
     this.#suspicion.happened(now);
     const { log, runtime } = this.#options;
     runtime.logger.warn({ epoch, silentMs }, 'the leader seems dead; its leadership is ended');
     this.#hasEvicted = true;
-    log.evict(epoch).catch((error: unknown) => {
-      runtime.logger.warn({ epoch, error }, 'the leadership could not be ended');
-    });
+    log.evict(epoch).then(
+      (wasInForce) => {
+        // It was over already: what follows is not this replica's doing.
+        if (!wasInForce) this.#hasEvicted = false;
+      },
+      (error: unknown) => {
+        runtime.logger.warn({ epoch, error }, 'the leadership could not be ended');
+      },
+    );
   }
 
   #halt(error: unknown): void {

@@ -2,6 +2,7 @@
  * Everything a run consists of, put together from its plan: machines, groups, sidecars, applications, and those who watch.
  */
 
+import { ExpiryWatch } from './judge/expiry-watch.ts';
 import { FaultsSeen } from './judge/faults-seen.ts';
 import { Findings } from './judge/findings.ts';
 import { FrameTap } from './judge/frame-tap.ts';
@@ -57,6 +58,7 @@ export class Cluster {
   readonly #lateEnds: LateEnds;
   readonly #silence: SilenceWatch;
   readonly #orphans: OrphanWatch;
+  readonly #expiries: ExpiryWatch;
   readonly #processes: VirtualProcess[] = [];
   /** Error lines that a fault in force explains. */
   readonly #expectedErrors = /^(snapshot failed|the configuration is not in force)/;
@@ -71,6 +73,7 @@ export class Cluster {
     this.#lateEnds = new LateEnds(world, this.findings, this.faultsSeen, 1 - plan.rateSpread);
     this.#silence = new SilenceWatch(world, this.findings, this.faultsSeen);
     this.#orphans = new OrphanWatch(world, this.findings, this.faultsSeen);
+    this.#expiries = new ExpiryWatch(world, this.findings, this.faultsSeen);
     const shared = plan.isOneProcess ? this.#process('dev', this.#machine('dev')) : null;
     this.groups = plan.aliases.map((alias) => this.#group(alias, shared));
     this.hosts = Array.from({ length: plan.sidecars }, (_, i) => this.#host(`sidecar-${i}`, shared));
@@ -181,6 +184,10 @@ export class Cluster {
       fastestRate: 1 + plan.rateSpread,
       isFirstStall: () => faultsSeen.clearBeforeUs(`server ${alias}`) > LONGEST_TTL_MS * 1.02 * US_PER_MS,
       isGivenUp: (over) => this.#isGivenUp(alias, over),
+      onExpired: (session) => {
+        const group = this.groups.find((one) => one.alias === alias);
+        if (group !== undefined) this.#expiries.expired(group, session, this.sidecars);
+      },
     });
   }
 

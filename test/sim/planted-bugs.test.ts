@@ -2,16 +2,11 @@
  * The simulator finds what it is there to find: each planted bug is caught within some seeds. A green run with a bug that
  * nobody notices would be worth nothing. All of them: `npm run test:long`.
  */
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import type { PlantedBug } from './planted/bug.ts';
+import { attempt } from './planted/attempt.ts';
 import { PLANTED_BUGS } from './planted/bugs.ts';
 
-const TRY = fileURLToPath(new URL('./planted/try.ts', import.meta.url));
 const SEEDS = 25;
-const HOURS = 0.05;
 const LIMIT_MS = 300_000;
 /** One of each family, and quick to find. */
 const IN_EVERY_TEST = new Set([
@@ -28,11 +23,6 @@ const IN_EVERY_TEST = new Set([
 ]);
 const isLong = process.env.LEASEHOLD_LONG === '1';
 
-async function foundBy({ name }: PlantedBug): Promise<{ seed: number; found: { property: string } | null }> {
-  const { stdout } = await promisify(execFile)(process.execPath, [TRY, name, '1', `${SEEDS}`, `${HOURS}`]);
-  return JSON.parse(stdout);
-}
-
 describe('planted bugs are found', () => {
   const chosen = PLANTED_BUGS.filter(({ name }) => isLong || IN_EVERY_TEST.has(name));
 
@@ -45,7 +35,7 @@ describe('planted bugs are found', () => {
   it.each(chosen)(
     '$rule: $name',
     async (bug) => {
-      const { seed, found } = await foundBy(bug);
+      const { seed, found } = await attempt(bug, { first: 1, count: SEEDS });
       console.log(
         `${bug.rule}: ${bug.name}: ${found === null ? 'NOT FOUND' : `${found.property}, seed ${seed}`}`,
       );

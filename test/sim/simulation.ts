@@ -77,6 +77,7 @@ async function story(cluster: Cluster, injector: FaultInjector, hours: number): 
   await world.sleep(hours * 3_600_000);
   world.trace?.('QUIET: the faults are over');
   injector.stop();
+  for (const { judge } of groups) judge.changes.quiet();
   await world.sleep(QUIET_MS);
   await everybodyLeaves(cluster);
   await world.sleep(GONE_MS);

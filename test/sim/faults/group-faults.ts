@@ -105,7 +105,11 @@ const storeCut: FaultMaker = (cluster, random) => {
   const server = random.chance(0.5) ? group.leader : random.pick(group.servers);
   if (server === null || !server.isOnStore) return null;
   server.setOutage(true);
-  return { parts: [server.part], forMs: random.pick(CUT_MS), end: () => server.setOutage(false) };
+  return {
+    parts: [server.part, server.storePart],
+    forMs: random.pick(CUT_MS),
+    end: () => server.setOutage(false),
+  };
 };
 
 /** Two replicas cannot talk to each other. */
@@ -116,7 +120,7 @@ const relayCut: FaultMaker = (cluster, random) => {
   const silently = random.chance(0.5);
   for (const link of pair.links) link.cut({ silently });
   return {
-    parts: pair.servers.map(({ part }) => part),
+    parts: [pair.part],
     forMs: random.pick(CUT_MS),
     end: () => {
       for (const link of pair.links) link.mend();
@@ -143,7 +147,7 @@ const relayStall: FaultMaker = (cluster, random) => {
     back.stall(opposite[direction]);
   }
   return {
-    parts: pair.servers.map(({ part }) => part),
+    parts: [pair.part],
     forMs: random.pick(CUT_MS),
     end: () => {
       for (const direction of directions) {

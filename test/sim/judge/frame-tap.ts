@@ -15,6 +15,8 @@ import type { GroupJudge } from './group-judge.ts';
 /** A request is stamped a moment before its frame is sent. */
 const ROUNDING_MS = 1;
 
+const LIMITED: ReadonlySet<ClientRequestBody['type']> = new Set(['acquire', 'getLock', 'listLocks']);
+
 /** Promise 5: what is kept in hand for clocks that run apart. */
 function marginMs(ttlMs: number): number {
   return Math.max(500, ttlMs / 5);
@@ -139,6 +141,9 @@ export class FrameTap implements FrameWatch {
   #answered(sent: Sent, answer: ServerFrame['answers'][number]['body']): void {
     const { judge, lineage } = this.#options;
     const { body } = sent;
+    // Rule S9: what gives something back, or keeps it, has no rate limit.
+    if (answer.type === 'rejected' && answer.code === 'RATE_LIMITED' && !LIMITED.has(body.type))
+      this.#options.findings.add('rule S9', `a ${body.type} was refused for its rate`);
     const at = this.#world.nowMs;
     if (answer.type === 'opened') this.#acknowledged(answer.session, sent);
     if (answer.type === 'attached' && body.type === 'attachWithSecret')

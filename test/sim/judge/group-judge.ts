@@ -13,6 +13,7 @@ import type { StoredEntry } from '../../../src/log/port.ts';
 import { replay } from '../../../src/server/recovery.ts';
 import type { Life } from '../world/process.ts';
 import type { World } from '../world/world.ts';
+import { ChangeWatch } from './change-watch.ts';
 import type { Findings } from './findings.ts';
 
 /** Grants of one name that are remembered: more than there are threads that could hold one. */
@@ -20,10 +21,14 @@ const GRANTS_REMEMBERED = 64;
 /** The checker's verdict is asked for after so many entries. */
 const ENTRIES_BETWEEN_VERDICTS = 32;
 
+type Ending = Extract<LockEvent, { type: 'sessionEnding' }>;
+
 /** Steps tell apart what happens in one microsecond. */
 interface Moment {
   readonly atMs: number;
   readonly step: number;
+  /** Who did it, where that is known. */
+  readonly by?: Life;
 }
 
 export interface GrantKnown {
@@ -54,6 +59,8 @@ export interface GroupJudgeOptions {
    * be known; else it is asked for again at the next grant.
    */
   readonly isGivenUp: (over: GrantKnown) => boolean;
+  /** A session has just been ended for its silence. */
+  readonly onExpired: (session: SessionId) => void;
 }
 
 export class GroupJudge {
@@ -83,6 +90,9 @@ export class GroupJudge {
   onDurable: () => void = () => undefined;
   /** When the leader in office took over, µs. */
   tookOverAtUs = 0;
+  readonly changes: ChangeWatch;
+  /** Whether a front end had come to the leader before this step and is not ready yet (rule S4). */
+  isReattaching: (leader: Life, beforeStep: number) => boolean = () => false;
   readonly tally: LockTally = { shared: 0, semaphore: 0, joined: 0, partlyReleased: 0, permitsCut: 0 };
 
   constructor(world: World, options: GroupJudgeOptions) {
@@ -91,6 +101,7 @@ export class GroupJudge {
     this.state = createState(options.lineage);
     this.#model = new NaiveModel(options.lineage);
     this.#checker = new HistoryChecker({ configs: this.#configs });
+    this.changes = new ChangeWatch(world, options.findings, options.alias);
   }
 
   get alias(): string {
@@ -112,7 +123,7 @@ export class GroupJudge {
   /** A leader sends this entry to the log, perhaps again. */
   built(by: Life, stored: StoredEntry): void {
     this.#builtBy.set(by, stored.index);
-    if (!this.#builtAt.has(stored.hash)) this.#builtAt.set(stored.hash, this.#now());
+    if (!this.#builtAt.has(stored.hash)) this.#builtAt.set(stored.hash, { ...this.#now(), by });
   }
 
   /** The last entry that this leader has built; it may not be durable yet. */
@@ -141,7 +152,7 @@ export class GroupJudge {
     }
     const built = this.#builtAt.get(stored.hash) ?? this.#now();
     for (const event of applied.events) {
-      this.#checkDrained(event, built);
+      if (event.type === 'sessionEnding' && event.cause === 'expired') this.#expired(event, built);
       this.#take(event);
     }
     this.#builtAt.delete(stored.hash);
@@ -157,6 +168,12 @@ export class GroupJudge {
       'durability',
       `entry ${index} was reported committed, the log has another one or none`,
     );
+  }
+
+  /** A write of a leadership that was over. */
+  unfenced(what: string, epoch: number, leader: number | null): void {
+    const message = `${this.alias}: the ${what} of epoch ${epoch} got through while ${leader ?? 'nobody'} led`;
+    this.#options.findings.add('rule L1', message);
   }
 
   client(record: ClientRecord): void {
@@ -229,14 +246,30 @@ export class GroupJudge {
     this.#heardAtStep.set(session, this.#world.steps);
   }
 
+  #expired({ session }: Ending, built: Moment): void {
+    this.#options.onExpired(session);
+    this.#checkDrained(session, built);
+    this.#checkReattached(session, built);
+  }
+
   /** Rule S6: nobody is expired while its keepalive lies unread in a socket, once in a while at least. */
-  #checkDrained(event: LockEvent, built: Moment): void {
-    if (event.type !== 'sessionEnding' || event.cause !== 'expired' || !this.#options.isFirstStall()) return;
-    const knocked = this.#knocked.get(event.session);
-    const readAtStep = this.#heardAtStep.get(event.session) ?? 0;
+  #checkDrained(session: SessionId, built: Moment): void {
+    if (!this.#options.isFirstStall()) return;
+    const knocked = this.#knocked.get(session);
+    const readAtStep = this.#heardAtStep.get(session) ?? 0;
     if (knocked === undefined || knocked.step > built.step || readAtStep < built.step) return;
-    const message = `${this.alias}: session ${event.session} was expired at ${built.atMs}, though its keepalive had lain unread since ${knocked.atMs}`;
+    const message = `${this.alias}: session ${session} was expired at ${built.atMs}, though its keepalive had lain unread since ${knocked.atMs}`;
     this.#options.findings.add('rule S6', message);
+  }
+
+  /** Rule S4: nobody is expired while a front end that came to the new leader has not said that its sessions are attached. */
+  #checkReattached(session: SessionId, built: Moment): void {
+    const ttlMs = this.#ttls.get(session) ?? 0;
+    const owedUntilMs = this.tookOverAtUs / 1_000 + (2 * ttlMs) / this.#options.fastestRate;
+    if (built.atMs >= owedUntilMs || built.by === undefined || !this.isReattaching(built.by, built.step))
+      return;
+    const message = `${this.alias}: session ${session} was expired at ${built.atMs}, though a front end was still attaching its sessions`;
+    this.#options.findings.add('rule S4', message);
   }
 
   #now(): Moment {
@@ -282,6 +315,7 @@ export class GroupJudge {
         // A new leader counts a full TTL for everybody (rule S5).
         for (const session of this.heardAtUs.keys()) this.#heard(session);
         this.tookOverAtUs = this.#world.nowUs;
+        this.changes.tookOver(event.reason);
         return;
       default:
         return;

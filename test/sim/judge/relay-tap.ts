@@ -5,6 +5,7 @@
 import type { LeaderFrame, RelayFrame } from '../../../src/api/wire.ts';
 import type { Life } from '../world/process.ts';
 import type { RelayWatch } from '../world/relay-link.ts';
+import type { World } from '../world/world.ts';
 import type { Findings } from './findings.ts';
 import type { GroupJudge } from './group-judge.ts';
 
@@ -19,9 +20,32 @@ export class RelayTap implements RelayWatch {
   readonly #findings: Findings;
   readonly #streams = new WeakMap<object, Heard>();
 
-  constructor({ judge, findings }: { readonly judge: GroupJudge; readonly findings: Findings }) {
+  readonly #world: World;
+  /** Accepted by a leader, and its front end has not said that its sessions are attached; when it came. */
+  readonly #reattaching = new Map<object, { readonly step: number; readonly leader: Life }>();
+
+  constructor(
+    world: World,
+    { judge, findings }: { readonly judge: GroupJudge; readonly findings: Findings },
+  ) {
+    this.#world = world;
     this.#judge = judge;
     this.#findings = findings;
+  }
+
+  accepted(stream: object, leader: Life): void {
+    this.#reattaching.set(stream, { step: this.#world.steps, leader });
+  }
+
+  left(stream: object): void {
+    this.#reattaching.delete(stream);
+  }
+
+  /** Whether one had come to this leader before this step, and was not ready by then nor is it now. */
+  isReattaching(by: Life, beforeStep: number): boolean {
+    for (const { step, leader } of this.#reattaching.values())
+      if (leader === by && step < beforeStep) return true;
+    return false;
   }
 
   reached({ groups }: RelayFrame): void {
@@ -29,7 +53,8 @@ export class RelayTap implements RelayWatch {
       for (const { session, attach } of keepalive?.sessions ?? []) this.#judge.knocked(session, attach);
   }
 
-  received(stream: object, { groups }: RelayFrame, leader: Life): void {
+  received(stream: object, { groups, allAttached }: RelayFrame, leader: Life): void {
+    if (allAttached === true) this.#reattaching.delete(stream);
     const heard = this.#heard(stream);
     const behind = this.#judge.builtBy(leader);
     for (const { client, requests, keepalive } of groups) {

@@ -17,6 +17,10 @@ export interface Group {
   readonly config: NamespaceConfig | null;
   /** Places at which clients can connect. */
   readonly endpoints: number;
+  /** For each place: the parts without which it serves nobody. */
+  readonly endpointParts: readonly (readonly string[])[];
+  /** The place that leads; null: nobody does. */
+  readonly leaderPlace: number | null;
   /** Where a new stream to this place arrives; null: nobody listens there. */
   listener(place: number): Listener | null;
   /** Whether this process has the leader in it. */

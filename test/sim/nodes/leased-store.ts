@@ -3,7 +3,7 @@
  * when its holder is silent, wherever that comes from; until then nobody else can lead (rules L1, S7).
  */
 import type { MemoryLogFaults } from '../../../src/log/memory-log.ts';
-import type { LeaderRecord, Leadership } from '../../../src/log/port.ts';
+import type { AppendOutcome, LeaderRecord, Leadership, StoredEntry } from '../../../src/log/port.ts';
 import type { Planned } from '../world/event-queue.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
 import { type LogWatch, WatchedLog, WatchedStore } from './watched-log.ts';
@@ -12,6 +12,10 @@ import { type LogWatch, WatchedLog, WatchedStore } from './watched-log.ts';
 const LOOK_MS_MAX = 75;
 /** Keepalives of a lease in its time. */
 const KEEPALIVES_PER_LEASE = 4;
+
+/** A beat, and what it takes; a standby that looks every 100 ms sees an entry at least every 400. */
+const STEADY_GAP_MS = 270;
+export const STEADY_MS = 3_000;
 
 /** Somebody else leads. */
 class Taken extends Error {}
@@ -24,6 +28,8 @@ export class LeasedStore extends WatchedStore {
   #expiresAtUs = 0;
   /** The whole store stands still, and its clock with it: whoever leads it next gives every lease its full time. */
   #isOut = false;
+  #lastEntryUs = 0;
+  #steadySinceUs = 0;
 
   constructor(world: World, lineage: string, leaseMs: number) {
     super(lineage);
@@ -42,6 +48,20 @@ export class LeasedStore extends WatchedStore {
     const leadership = super.campaign(holder);
     this.keptAlive(leadership.epoch);
     return leadership;
+  }
+
+  override append(leadership: Leadership, entry: StoredEntry): AppendOutcome {
+    const { nowUs } = this.#world;
+    if (nowUs - this.#lastEntryUs > STEADY_GAP_MS * US_PER_MS) this.#steadySinceUs = nowUs;
+    this.#lastEntryUs = nowUs;
+    return super.append(leadership, entry);
+  }
+
+  /** Whether entries have come so closely that who looks for them has seen them come. */
+  get isSteady(): boolean {
+    const { nowUs } = this.#world;
+    if (nowUs - this.#lastEntryUs > STEADY_GAP_MS * US_PER_MS) return false;
+    return nowUs - this.#steadySinceUs > STEADY_MS * US_PER_MS;
   }
 
   override leader(): LeaderRecord | null {
@@ -114,10 +134,19 @@ export class LeasedLog extends WatchedLog {
   /** No call of this replica gets through. */
   #isOutage = false;
 
-  constructor(store: LeasedStore, faults: MemoryLogFaults, watch: LogWatch) {
+  readonly #onEvictingSteady: () => void;
+
+  /** `onEvictingSteady`: this replica is about to end a leadership whose entries it cannot have missed. */
+  constructor(store: LeasedStore, faults: MemoryLogFaults, watch: LogWatch, onEvictingSteady: () => void) {
     super(store, faults, watch);
+    this.#onEvictingSteady = onEvictingSteady;
     this.#store = store;
     this.#faults = faults;
+  }
+
+  override evict(epoch: number): Promise<boolean> {
+    if (this.#store.isSteady && this.#store.leader()?.epoch === epoch) this.#onEvictingSteady();
+    return super.evict(epoch);
   }
 
   override setOutage(outage: boolean): void {

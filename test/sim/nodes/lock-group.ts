@@ -86,6 +86,11 @@ export class LockGroup implements Group {
   }
 
   readonly endpoints = 1;
+  readonly leaderPlace = 0;
+
+  get endpointParts(): readonly (readonly string[])[] {
+    return [[this.part]];
+  }
 
   get servers(): readonly LockServer[] {
     return this.#servers;

@@ -25,6 +25,8 @@ const IDLE_GAP_MS = 2_600;
 
 /** The way between two replicas, in both roles. */
 export interface Pair {
+  /** Name among the parts that faults hinder. */
+  readonly part: string;
   readonly servers: readonly [ReplicaServer, ReplicaServer];
   readonly links: readonly [RelayLink, RelayLink];
 }
@@ -71,6 +73,7 @@ export class ReplicaGroup implements Group {
     this.pairs = this.#makePairs(relays);
     this.#relays = this.pairs.flatMap(({ links }) => links);
     this.judge.onDurable = () => this.#committed();
+    this.judge.changes.hasReplicas(this.servers.length);
   }
 
   get endpoints(): number {
@@ -78,7 +81,19 @@ export class ReplicaGroup implements Group {
   }
 
   get parts(): readonly string[] {
-    return [this.part, ...this.servers.map(({ part }) => part)];
+    return [this.part, ...this.servers.map(({ part }) => part), ...this.pairs.map(({ part }) => part)];
+  }
+
+  get endpointParts(): readonly (readonly string[])[] {
+    return this.servers.map((server) => [
+      server.part,
+      ...this.pairs.filter(({ servers }) => servers.includes(server)).map(({ part }) => part),
+    ]);
+  }
+
+  get leaderPlace(): number | null {
+    const place = this.servers.findIndex(({ isLeading }) => isLeading);
+    return place < 0 ? null : place;
   }
 
   get leader(): ReplicaServer | null {
@@ -97,7 +112,7 @@ export class ReplicaGroup implements Group {
   }
 
   async start(): Promise<void> {
-    for (const server of this.servers) server.start();
+    for (const server of this.servers) this.startAgain(server);
     while (this.leader === null) await this.#world.sleep(20);
   }
 
@@ -111,7 +126,9 @@ export class ReplicaGroup implements Group {
 
   startAgain(server: ReplicaServer): void {
     this.#world.mustSettle();
-    if (server.process.life === null) server.start();
+    if (server.process.life !== null) return;
+    this.judge.changes.started();
+    server.start();
   }
 
   configure(config: NamespaceConfig | null): void {
@@ -145,7 +162,8 @@ export class ReplicaGroup implements Group {
 
   #makePairs(relays: ReadonlyMap<string, Map<string, RelayLink>>): Pair[] {
     const { plan, judge, findings, processes } = this.#options;
-    const tap = new RelayTap({ judge, findings });
+    const tap = new RelayTap(this.#world, { judge, findings });
+    judge.isReattaching = (leader, beforeStep) => tap.isReattaching(leader, beforeStep);
     const link = (from: number, to: number): RelayLink => {
       const [caller, called] = [processes[from], processes[to]] as [VirtualProcess, VirtualProcess];
       const made = new RelayLink(this.#world, {
@@ -160,7 +178,8 @@ export class ReplicaGroup implements Group {
     return processes.flatMap((_, one) =>
       Array.from({ length: one }, (_, other): Pair => {
         const servers = [this.servers[one], this.servers[other]] as [ReplicaServer, ReplicaServer];
-        return { servers, links: [link(one, other), link(other, one)] };
+        const part = `relay of ${servers.map((server) => server.part).join(' and ')}`;
+        return { part, servers, links: [link(one, other), link(other, one)] };
       }),
     );
   }

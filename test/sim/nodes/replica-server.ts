@@ -11,7 +11,11 @@ import type { GroupJudge } from '../judge/group-judge.ts';
 import type { Plan } from '../plan.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
 import type { RelayLink, RelayPeer } from '../world/relay-link.ts';
-import { LeasedLog, type LeasedStore } from './leased-store.ts';
+import { US_PER_MS } from '../world/world.ts';
+import { LeasedLog, type LeasedStore, STEADY_MS } from './leased-store.ts';
+
+/** Where the storage answers more slowly, a standby may see entries come with gaps. */
+const LATENCY_MS_MAX = 6;
 
 export interface ReplicaGroupOptions {
   readonly alias: string;
@@ -41,6 +45,8 @@ export interface ReplicaServerOptions {
 export class ReplicaServer {
   readonly process: VirtualProcess;
   readonly part: string;
+  /** Hindered while its calls to the storage are not answered. */
+  readonly storePart: string;
   readonly #options: ReplicaServerOptions;
   #log: LeasedLog | null = null;
   #member: Member | null = null;
@@ -51,6 +57,7 @@ export class ReplicaServer {
     this.#options = options;
     this.process = options.process;
     this.part = options.process.name;
+    this.storePart = `store of ${options.process.name}`;
   }
 
   /** Null while it does not run. */
@@ -85,7 +92,8 @@ export class ReplicaServer {
       latencyMs: (drawn: typeof random) => this.#slowMs + from + (to - from) * drawn.fraction() ** 3,
       unknownOutcomes: plan.unknownOutcomes,
     };
-    const log = new LeasedLog(store, faults, { life, judge, onStall: () => undefined });
+    const watch = { life, judge, onStall: () => undefined };
+    const log = new LeasedLog(store, faults, watch, () => this.#evictsSteady());
     log.setOutage(this.#outages > 0);
     this.#log = log;
     this.#member = Member.start({
@@ -104,6 +112,16 @@ export class ReplicaServer {
       },
       ...(plan.snapshotDueBytes === undefined ? {} : { snapshotDueBytes: plan.snapshotDueBytes }),
     });
+  }
+
+  /** Rule S7: only who has seen no entry for 400 ms may do that, not who was stopped himself. */
+  #evictsSteady(): void {
+    const { alias, faultsSeen, findings, plan } = this.#options.group;
+    const { world, name } = this.process;
+    const parts = [`server ${alias}`, this.storePart];
+    const sinceUs = world.nowUs - 2 * STEADY_MS * US_PER_MS;
+    if (plan.logLatencyMs.to > LATENCY_MS_MAX || !faultsSeen.isClear(parts, sinceUs)) return;
+    findings.add('rule S7', `${name} ends a leadership whose entries come all the while`);
   }
 
   kill(): void {

@@ -229,8 +229,14 @@ export class SidecarNode {
     );
   }
 
+  /** Hindered while any way of it to this group is. */
   linkPart(alias: string): string {
     return `link ${this.name} ${alias}`;
+  }
+
+  /** The way to one server of the group. */
+  endpointPart(alias: string, place: number): string {
+    return `${this.linkPart(alias)} ${place}`;
   }
 
   start(life: Life = this.process.start()): void {

@@ -1,7 +1,13 @@
 /** The memory engine under the judge's eyes: what becomes durable, what is sent, who leads. */
 import { MemoryLog, type MemoryLogFaults } from '../../../src/log/memory-log.ts';
 import { MemoryStore } from '../../../src/log/memory-store.ts';
-import type { AppendOutcome, Leadership, StoredEntry } from '../../../src/log/port.ts';
+import type {
+  AppendOutcome,
+  Leadership,
+  LogPosition,
+  SnapshotManifest,
+  StoredEntry,
+} from '../../../src/log/port.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import type { Life } from '../world/process.ts';
 import { US_PER_MS } from '../world/world.ts';
@@ -16,8 +22,28 @@ export class WatchedStore extends MemoryStore {
   override append(leadership: Leadership, entry: StoredEntry): AppendOutcome {
     const before = this.head().index;
     const outcome = super.append(leadership, entry);
-    if (this.head().index > before) this.judge?.durable(entry);
+    if (this.head().index === before) return outcome;
+    this.#fenced(leadership, 'append');
+    this.judge?.durable(entry);
     return outcome;
+  }
+
+  override commitSnapshot(leadership: Leadership, id: string, at: LogPosition): SnapshotManifest {
+    const manifest = super.commitSnapshot(leadership, id, at);
+    this.#fenced(leadership, 'commit of a snapshot');
+    return manifest;
+  }
+
+  override trimStep(leadership: Leadership): boolean {
+    const hasMore = super.trimStep(leadership);
+    this.#fenced(leadership, 'trim');
+    return hasMore;
+  }
+
+  /** Rules L1, L3, L4: what got through is of the leader in office. */
+  #fenced({ epoch }: Leadership, what: string): void {
+    const leader = super.leader()?.epoch ?? null;
+    if (leader !== epoch) this.judge?.unfenced(what, epoch, leader);
   }
 }
 

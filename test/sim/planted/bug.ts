@@ -5,6 +5,8 @@ export interface PlantedBug {
   readonly name: string;
   /** Rule or case that it breaks. */
   readonly rule: string;
+  /** The commit that mended it, where it was a real fault of this project once. */
+  readonly commit?: string;
   /** Below the root of the repository. */
   readonly file: string;
   /** Must be in the file exactly once. */

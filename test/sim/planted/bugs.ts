@@ -4,6 +4,8 @@
  * When a change no longer applies because the code has moved on, the bug says so and wants a new place.
  */
 import type { PlantedBug } from './bug.ts';
+import { CORE_BUGS } from './core-bugs.ts';
+import { GROUP_BUGS } from './group-bugs.ts';
 import { LOCK_BUGS, withSleepyMachines } from './lock-bugs.ts';
 
 export const PLANTED_BUGS: readonly PlantedBug[] = [
@@ -297,6 +299,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'the end of a session is told when the group has said who has the lock',
     rule: 'case B07',
+    commit: '278ab09',
     file: 'src/sidecar/sidecar.ts',
     from: 'notHeldError(target, name, token, EXPLAIN_MS_MAX)',
     to: 'notHeldError(target, name, token)',
@@ -304,4 +307,6 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     change: (plan) => ({ ...plan, habits: { ...plan.habits, oneLock: 0.6, holdMs: 60_000 } }),
   },
   ...LOCK_BUGS,
+  ...CORE_BUGS,
+  ...GROUP_BUGS,
 ];

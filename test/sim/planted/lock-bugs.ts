@@ -14,7 +14,11 @@ const PLAIN: LockHabits = {
 };
 
 /** The same plan, with these locks asked for and nothing in their way. */
-function asking(plan: Plan, habits: Partial<LockHabits>, semaphores: readonly SemaphorePattern[] = []): Plan {
+export function asking(
+  plan: Plan,
+  habits: Partial<LockHabits>,
+  semaphores: readonly SemaphorePattern[] = [],
+): Plan {
   const locks = { ...PLAIN, ...habits };
   const config = { ...plan.config, modes: locks.modes, semaphores, heldLocks: 1_000, locksPerClient: 100 };
   return { ...plan, locks, config };
@@ -136,6 +140,7 @@ export const LOCK_BUGS: readonly PlantedBug[] = [
   {
     name: 'a sleep that outlasts the margin is not noticed',
     rule: 'A2',
+    commit: '28d4c8d',
     file: 'src/api/lease.ts',
     from: 'return Math.min(SUSPEND_MS_MAX, (marginMs(ttlMs) * 2) / 3);',
     to: 'return ttlMs > 0 ? SUSPEND_MS_MAX : 0;',

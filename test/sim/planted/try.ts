@@ -15,13 +15,16 @@ const isPlanted = plant(bug);
 const { simulate } = await import('../simulation.ts');
 const { withFaults } = await import('../plan.ts');
 
+let virtualMs = 0;
+
 async function outcome(seed: number) {
   try {
-    const { findings } = await simulate({
+    const { findings, virtualMs: ranMs } = await simulate({
       seed,
       hours: Number(hours),
       changePlan: (plan) => withFaults(bug?.change?.(plan) ?? plan, bug?.faults ?? [], FAULT_EVERY_MS),
     });
+    virtualMs += ranMs;
     return findings[0] ?? null;
   } catch (error) {
     // A process that cannot go on is found out too.
@@ -39,4 +42,4 @@ for (; seed < Number(first) + Number(count); seed++) {
   if (found !== null) break;
 }
 if (!isPlanted()) throw new Error(`planted bug "${bug.name}": ${bug.file} was not loaded`);
-console.log(JSON.stringify({ seed, found }));
+console.log(JSON.stringify({ seed, found, hours: virtualMs / 3_600_000 }));

@@ -24,6 +24,9 @@ export interface RelayPeer {
 
 /** Sees what arrives at a leader and what it says, on streams of other replicas. */
 export interface RelayWatch {
+  accepted(stream: object, leader: Life): void;
+  /** The leader has done with it. */
+  left(stream: object): void;
   /** It lies in the socket. */
   reached(frame: RelayFrame): void;
   received(stream: object, frame: RelayFrame, leader: Life): void;
@@ -203,6 +206,7 @@ class RelayStream implements LeaderStream, FrontEndLink {
   #accept(leader: Leader, life: Life): void {
     this.#link.superseded(this);
     this.#leader = leader;
+    this.#link.options.watch.accepted(this, life);
     leader.connect(this);
     const ping = (): void => {
       if (this.#isBroken) return;
@@ -259,6 +263,7 @@ class RelayStream implements LeaderStream, FrontEndLink {
   }
 
   #leave(): void {
+    this.#link.options.watch.left(this);
     this.#leader?.disconnect(this);
     this.#leader = null;
   }

@@ -1,0 +1,28 @@
+/**
+ * Small scope, without chance: every order of what can happen to two clients, one name, two leaders and one crash, over the shipped core,
+ * leader and front end. A slice in every `npm test`; `npm run test:long` goes deeper.
+ */
+import { expect, it } from 'vitest';
+import { explore } from './exhaustive/explore.ts';
+
+const isLong = process.env.LEASEHOLD_LONG === '1';
+const STEPS = isLong ? 11 : 6;
+const LIMIT_MS = isLong ? 3_600_000 : 120_000;
+
+it(
+  `no order of ${STEPS} steps breaks a promise`,
+  async () => {
+    const { states, schedules, isWhole, found } = await explore({ steps: STEPS });
+    console.log(`exhaustive, ${STEPS} steps: ${states} states, ${schedules} schedules`);
+    expect(found).toBeNull();
+    expect(isWhole).toBe(true);
+    expect(states).toBeGreaterThan(1_000);
+  },
+  LIMIT_MS,
+);
+
+it('a slice can be asked for, and says that it is none of the whole', async () => {
+  const { schedules, isWhole, found } = await explore({ steps: 12, schedules: 20 });
+  expect(found).toBeNull();
+  expect({ schedules, isWhole }).toEqual({ schedules: 20, isWhole: false });
+});
