@@ -1,13 +1,7 @@
 /** The memory engine under the judge's eyes: what becomes durable, what is sent, who leads. */
 import { MemoryLog, type MemoryLogFaults } from '../../../src/log/memory-log.ts';
 import { MemoryStore } from '../../../src/log/memory-store.ts';
-import type {
-  AppendOutcome,
-  Leadership,
-  LogPosition,
-  SnapshotManifest,
-  StoredEntry,
-} from '../../../src/log/port.ts';
+import type { AppendOutcome, Leadership, SnapshotManifest, StoredEntry } from '../../../src/log/port.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import type { Life } from '../world/process.ts';
 import { US_PER_MS } from '../world/world.ts';
@@ -28,14 +22,13 @@ export class WatchedStore extends MemoryStore {
     return outcome;
   }
 
-  override commitSnapshot(leadership: Leadership, id: string, at: LogPosition): SnapshotManifest {
-    const manifest = super.commitSnapshot(leadership, id, at);
+  override commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): void {
+    super.commitSnapshot(leadership, manifest);
     this.#fenced(leadership, 'commit of a snapshot');
-    return manifest;
   }
 
-  override trimStep(leadership: Leadership): boolean {
-    const hasMore = super.trimStep(leadership);
+  override trimStep(leadership: Leadership, upTo: number): boolean {
+    const hasMore = super.trimStep(leadership, upTo);
     this.#fenced(leadership, 'trim');
     return hasMore;
   }

@@ -118,8 +118,8 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
     name: 'a sidecar stays with a front end that does not answer',
     rule: 'S8',
     file: 'src/sidecar/group-client.ts',
-    from: 'return [...this.#sessions].some((session) => session.isUnheard);',
-    to: 'return [...this.#sessions].some((session) => session.isUnheard && session.ttlMs < 0);',
+    from: 'if (dueMs > this.#keepaliveEveryMs) return;',
+    to: 'if (dueMs > Number.NEGATIVE_INFINITY) return;',
     change: group([['linkStall', 10_000]]),
   },
   {
