@@ -1,7 +1,6 @@
 /**
  * A client that speaks to a front end with the protocol's frames, as a sidecar does: in one process or over gRPC.
  */
-import { credentials } from '@grpc/grpc-js';
 import type { Acquire } from '../src/api/entry.ts';
 import { bucketOf } from '../src/api/names.ts';
 import type {
@@ -35,7 +34,7 @@ const runtime = createSystemRuntime({ logLevel: 'silent' });
 
 /** Streams to the front end at `host:port`, each over a connection of its own. */
 export function connectTo(endpoint: string): Connect {
-  return grpcConnect({ method, runtime, endpoints: [endpoint], credentials: credentials.createInsecure() });
+  return grpcConnect({ method, runtime, endpoints: [endpoint] });
 }
 
 export function openBody(): OpenRequest {

@@ -8,6 +8,7 @@ import type {
   ClientCommand,
   CommandResult,
   HolderView,
+  Identity,
   LockEvent,
   RevokeCause,
   SessionId,
@@ -148,7 +149,9 @@ export type AnswerBody =
       readonly field?: string;
       readonly limit?: number;
       readonly retryAfterMs?: number;
-    };
+    }
+  /** The name belongs to another group of the namespace, by a shard map of at least this version. */
+  | { readonly type: 'wrongGroup'; readonly mapVersion: number };
 
 export interface Answer {
   readonly id: number;
@@ -179,6 +182,8 @@ export interface ClientStream {
 
 /** What comes back on it. */
 export interface ClientHandler {
+  /** The front end has accepted who this is. Over a network only. */
+  onOpen?(): void;
   onFrame(frame: ServerFrame): void;
   onClose(): void;
 }
@@ -194,6 +199,8 @@ export interface RelayGroup {
   readonly client: number;
   readonly requests: readonly RelayRequest[];
   readonly keepalive?: KeepaliveRequest;
+  /** What the client stream proved: with the first group of a client on each stream to a leader. Commands act under it (rule C7). */
+  readonly identity?: Identity;
 }
 
 /** A session that a client of the front end had attached before this leader came. */

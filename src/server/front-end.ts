@@ -9,6 +9,7 @@ import { ok as assert } from 'node:assert';
 import type { NamespaceConfig } from '../api/config.ts';
 import type { ClientCommand, Identity } from '../api/entry.ts';
 import { FORMAT_VERSION } from '../api/limits.ts';
+import { bucketOf } from '../api/names.ts';
 import type {
   Answer,
   AnswerBody,
@@ -21,11 +22,13 @@ import type {
   ReadQuery,
   Reattachment,
   RelayFrame,
+  RelayGroup,
   RelayRequest,
   ServerFrame,
 } from '../api/wire.ts';
 import { sha256 } from '../core/index.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
+import { ClientLimiters, type SharedLimiter } from './client-limiters.ts';
 import { ClientMemory } from './client-memory.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import { requestProblem } from './validate.ts';
@@ -49,6 +52,14 @@ export interface FrontEndOptions {
   readonly isLeaderless?: () => boolean;
   /** True: somebody leads for certain, only not within reach of this replica. Left out: never. */
   readonly isLedElsewhere?: () => boolean;
+  /** The names that this group serves, when several groups share them. Left out: all. */
+  readonly shard?: () => Shard;
+}
+
+/** A group's part of its namespace's names: buckets, by the shard map of this version. */
+export interface Shard {
+  readonly mapVersion: number;
+  readonly serves: (bucket: number) => boolean;
 }
 
 /** Led elsewhere for so long, clients are sent away: waiting out rule S8 at two such front ends would cost them their sessions. */
@@ -57,13 +68,19 @@ const LED_ELSEWHERE_MS = 1_000;
 const NO_LEADER_MS = 500;
 /** Sessions, and requests, in one frame of a re-attachment. */
 const PER_FRAME_MAX = 1_000;
+/** Clocks may differ by so much before a token counts as expired. */
+export const TOKEN_LEEWAY_MS = 60_000;
 
 interface Client {
   readonly number: number;
   readonly identity: Identity;
   readonly handler: ClientHandler;
-  readonly limiter: RateLimiter;
+  readonly limiter: SharedLimiter;
   readonly memory: ClientMemory;
+  /** Wall time after which what it proved counts no more for anything new; infinite when nothing had to be proved. */
+  readonly provenUntilMs: number;
+  /** The leader that knows its identity. */
+  introducedTo: LeaderPort | null;
 }
 
 export class FrontEnd {
@@ -71,6 +88,8 @@ export class FrontEnd {
   readonly #config: () => NamespaceConfig | null;
   readonly #clients = new Map<number, Client>();
   readonly #namespaceLimiter: RateLimiter;
+  readonly #clientLimiters: ClientLimiters;
+  readonly #shard: (() => Shard) | null;
   #lastClient = 0;
   #leader: LeaderPort | null = null;
   readonly #patienceMs: number | null;
@@ -85,7 +104,7 @@ export class FrontEnd {
   constructor(
     runtime: Runtime,
     config: () => NamespaceConfig | null,
-    { patienceMs, isLeaderless = () => true, isLedElsewhere = () => false }: FrontEndOptions = {},
+    { patienceMs, isLeaderless = () => true, isLedElsewhere = () => false, shard }: FrontEndOptions = {},
   ) {
     this.#runtime = runtime;
     this.#config = config;
@@ -94,6 +113,8 @@ export class FrontEnd {
     this.#isLedElsewhere = isLedElsewhere;
     this.#leaderlessSinceMs = runtime.clock.monotonicMs();
     this.#namespaceLimiter = new RateLimiter(runtime.clock.monotonicMs());
+    this.#clientLimiters = new ClientLimiters(runtime.clock);
+    this.#shard = shard ?? null;
     if (patienceMs !== undefined) this.#planTelling();
   }
 
@@ -120,11 +141,22 @@ export class FrontEnd {
     }
   }
 
-  connect(identity: Identity, handler: ClientHandler): ClientStream {
-    const now = this.#runtime.clock.monotonicMs();
+  /**
+   * A client's stream begins. `provenUntilMs`: the identity was proved by a token that ends then (wall time): after it the stream may keep
+   * and give back, and take nothing new. Its limits count for the identity, over all its streams here. Left out: nobody has to prove
+   * anything, and the limits count for the stream.
+   */
+  connect(identity: Identity, handler: ClientHandler, provenUntilMs?: number): ClientStream {
     const number = ++this.#lastClient;
-    const memory = new ClientMemory();
-    this.#clients.set(number, { number, identity, handler, limiter: new RateLimiter(now), memory });
+    this.#clients.set(number, {
+      number,
+      identity,
+      handler,
+      limiter: this.#clientLimiters.of(provenUntilMs === undefined ? null : identity),
+      memory: new ClientMemory(),
+      provenUntilMs: provenUntilMs ?? Number.POSITIVE_INFINITY,
+      introducedTo: null,
+    });
     return {
       send: (frame) => this.#receive(number, frame),
       close: () => this.#closed(number),
@@ -155,7 +187,10 @@ export class FrontEnd {
     this.#leaderless?.cancel();
     const clients = [...this.#clients.values()];
     this.#clients.clear();
-    for (const { handler } of clients) handler.onClose();
+    for (const { handler, limiter } of clients) {
+      limiter.leave();
+      handler.onClose();
+    }
   }
 
   /** What the leader before leaves to this one: first the sessions, then the requests, in order. */
@@ -175,9 +210,9 @@ export class FrontEnd {
       const answers = ids.map((id) => ({ id, body: unavailable('cancelled while nobody led') }));
       this.#send(client, { answers, notices: [] });
     }
-    for (const { number: client, memory } of clients) {
-      for (const requests of inParts(memory.unanswered)) {
-        leader.send({ format: FORMAT_VERSION, groups: [{ client, requests }], closed: [] });
+    for (const client of clients) {
+      for (const requests of inParts(client.memory.unanswered)) {
+        leader.send({ format: FORMAT_VERSION, groups: [groupOf(client, leader, { requests })], closed: [] });
       }
     }
     for (const client of clients) this.#tellNewLeader(client);
@@ -229,7 +264,10 @@ export class FrontEnd {
   }
 
   #closed(number: number): void {
-    if (!this.#clients.delete(number)) return;
+    const client = this.#clients.get(number);
+    if (client === undefined) return;
+    this.#clients.delete(number);
+    client.limiter.leave();
     this.#leader?.send({ format: FORMAT_VERSION, groups: [], closed: [number] });
   }
 
@@ -251,9 +289,9 @@ export class FrontEnd {
     }
     if (refused.length > 0) this.#send(client, { answers: refused, notices: [] });
     if (this.#leader === null || (requests.length === 0 && frame.keepalive === undefined)) return;
-    const group = { client: number, requests };
     const { keepalive } = frame;
-    const groups = [keepalive === undefined ? group : { ...group, keepalive }];
+    const parts = keepalive === undefined ? { requests } : { requests, keepalive };
+    const groups = [groupOf(client, this.#leader, parts)];
     this.#leader.send({ format: FORMAT_VERSION, groups, closed: [] });
   }
 
@@ -261,10 +299,22 @@ export class FrontEnd {
   #refusal(client: Client, { body }: ClientRequest): AnswerBody | null {
     const problem = requestProblem(body);
     if (problem !== null) return { type: 'rejected', code: 'INVALID', ...problem };
+    const isLimited = body.type === 'acquire' || body.type === 'getLock' || body.type === 'listLocks';
+    if ((isLimited || body.type === 'open') && this.#runtime.clock.wallMs() > client.provenUntilMs) {
+      return expired(client.provenUntilMs);
+    }
+    const elsewhere = this.#elsewhere(body);
+    if (elsewhere !== null) return elsewhere;
     if (this.#leader === null && this.#patienceMs === null) return unavailable(NOBODY_LEADS);
     // Rule S9: what gives something back, or keeps it, has no rate limit.
-    const isLimited = body.type === 'acquire' || body.type === 'getLock' || body.type === 'listLocks';
     return isLimited ? this.#rateRefusal(client) : null;
+  }
+
+  /** What is held already is kept and given back here, whatever the map says of its name by now. */
+  #elsewhere(body: ClientRequest['body']): AnswerBody | null {
+    if (this.#shard === null || (body.type !== 'acquire' && body.type !== 'getLock')) return null;
+    const { serves, mapVersion } = this.#shard();
+    return serves(bucketOf(body.name)) ? null : { type: 'wrongGroup', mapVersion };
   }
 
   #rateRefusal({ limiter }: Client): AnswerBody | null {
@@ -305,6 +355,23 @@ export class FrontEnd {
 }
 
 const NOBODY_LEADS = 'no lock server leads this namespace right now';
+
+/** The first group on a leader's stream says who its client is. */
+function groupOf(
+  client: Client,
+  leader: LeaderPort,
+  parts: Pick<RelayGroup, 'requests' | 'keepalive'>,
+): RelayGroup {
+  const { number, identity, introducedTo } = client;
+  if (introducedTo === leader) return { client: number, ...parts };
+  client.introducedTo = leader;
+  return { client: number, ...parts, identity };
+}
+
+function expired(untilMs: number): AnswerBody {
+  const message = `the token of this stream ended at ${new Date(untilMs - TOKEN_LEEWAY_MS).toISOString()}: connect with a fresh one; what is held can be kept and given back meanwhile`;
+  return { type: 'rejected', code: 'UNAUTHENTICATED', message };
+}
 
 function unavailable(message: string): AnswerBody {
   return { type: 'rejected', code: 'UNAVAILABLE', message };

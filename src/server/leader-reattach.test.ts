@@ -46,11 +46,15 @@ const sessionsEnded = (bench: LeaderBench): number[] =>
   bench.events.flatMap((event) => (event.type === 'sessionEnding' ? [event.session] : []));
 
 test('notices go where the bulk re-attachment says', async () => {
-  const { bench, waiter, release, seen } = await succession();
+  const { bench, holder, waiter, release, seen } = await succession();
   const leader = await bench.lead();
   const link = new FrontEndStub(bench);
   leader.connect(link);
-  reattach(leader, link, [{ client: 42, session: waiter, attach: 1 }], seen);
+  const sessions = [
+    { client: 42, session: waiter, attach: 1 },
+    { client: 7, session: holder, attach: 1 },
+  ];
+  reattach(leader, link, sessions, seen);
   allAttached(leader, link);
   await link.get(7, release);
   expect(link.notices.map(({ client, what }) => [client, what.session, what.event.type])).toEqual([
@@ -59,12 +63,16 @@ test('notices go where the bulk re-attachment says', async () => {
 });
 
 test('a session that was attached elsewhere since stays there', async () => {
-  const { bench, waiter, release, seen } = await succession();
+  const { bench, holder, waiter, release, seen } = await succession();
   const leader = await bench.lead();
   const [newer, older] = [new FrontEndStub(bench), new FrontEndStub(bench)];
   expect(await newer.get(5, attachCommand(waiter, 2))).toMatchObject({ type: 'attached' });
   leader.connect(older);
-  reattach(leader, older, [{ client: 2, session: waiter, attach: 1 }], seen);
+  const sessions = [
+    { client: 2, session: waiter, attach: 1 },
+    { client: 1, session: holder, attach: 1 },
+  ];
+  reattach(leader, older, sessions, seen);
   await older.get(1, release);
   expect(older.notices).toEqual([]);
   expect(newer.notices.map(({ client }) => client)).toEqual([5]);

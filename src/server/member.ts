@@ -12,7 +12,8 @@ import { DeposedError, type LeaderRecord, type LockLog } from '../log/port.ts';
 import type { ServerGauges } from '../platform/metrics.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
 import { configure } from './configure.ts';
-import { FrontEnd } from './front-end.ts';
+import { DesiredConfig } from './desired-config.ts';
+import { FrontEnd, type Shard } from './front-end.ts';
 import { gaugesOf } from './gauges.ts';
 import { type CommitStats, Leader, type StopReason } from './leader.ts';
 import { type DialLeader, LeaderLink } from './leader-link.ts';
@@ -51,6 +52,8 @@ export interface MemberOptions {
   readonly configuredBy?: 'file' | 'admin';
   readonly dial: DialLeader;
   readonly suspicion: SuspicionSettings;
+  /** Left out: this group serves all names. */
+  readonly shard?: () => Shard;
   readonly snapshotDueBytes?: number;
   readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
   /** This replica leads no more: streams of other front ends must end. */
@@ -82,6 +85,9 @@ export class Member {
   readonly #options: MemberOptions;
   readonly #link: LeaderLink;
   readonly #suspicion: Suspicion;
+  readonly #desired: DesiredConfig;
+  /** Configurations are brought into force one after the other. */
+  #configuring: Promise<void> = Promise.resolve();
   readonly #watchers: Watchers;
   #recent = new RecentEvents();
   #standby: Standby | null = null;
@@ -98,8 +104,10 @@ export class Member {
     this.#options = options;
     this.#watchers = new Watchers(runtime.logger);
     this.#suspicion = new Suspicion(options.suspicion);
-    this.frontEnd = new FrontEnd(runtime, () => this.state?.config ?? options.config, {
+    this.#desired = new DesiredConfig(options.config);
+    this.frontEnd = new FrontEnd(runtime, () => this.state?.config ?? this.#desired.wanted, {
       patienceMs: PATIENCE_MS,
+      ...(options.shard === undefined ? {} : { shard: options.shard }),
       isLeaderless: () => this.#isLeaderless,
       isLedElsewhere: () => this.#isLedElsewhere,
     });
@@ -155,6 +163,12 @@ export class Member {
     const { state } = this;
     if (state === null) return null;
     return gaugesOf(state, this.#leader?.sizes ?? { logBytes: 0, snapshotBytes: 0 });
+  }
+
+  /** What it brings into force from now on; at once when it leads. Resolves when it has tried. */
+  reconfigure(config: NamespaceConfig | null): Promise<void> {
+    this.#desired.want(config);
+    return this.#leader === null ? Promise.resolve() : this.#configure(this.#leader);
   }
 
   /** Hands over, if it leads, and closes the log. */
@@ -217,6 +231,7 @@ export class Member {
         onHalted: (error) => this.#halt(error),
       });
       this.#standby = standby;
+      if (standby.state.configVersion > 0) this.#desired.saw(standby.state.config);
       this.#watchLeader();
       return standby;
     } catch (error) {
@@ -282,17 +297,29 @@ export class Member {
     logger.info({ epoch: leader.position.epoch, index: leader.position.index }, 'leads');
     this.#link.lead(leader);
     const isOwnConfig = this.#options.configuredBy !== 'admin' || leader.state.configVersion === 0;
-    if (isOwnConfig) {
-      await configure(leader, this.#options.config).catch((error: unknown) => {
-        logger.error({ error }, 'the configuration is not in force');
-      });
-    }
+    if (this.#desired.isBehind && isOwnConfig) {
+      logger.warn({}, 'the manifest of this server is behind the configuration in force');
+    } else if (isOwnConfig) await this.#configure(leader);
     const reason = await stopped;
     logger.warn({ kind: reason.kind }, 'leads no more');
     this.#leader = null;
     this.#options.onDeposed?.();
     this.#link.seekAnew();
     return reason;
+  }
+
+  #configure(leader: Leader): Promise<void> {
+    const { logger } = this.#options.runtime;
+    this.#configuring = this.#configuring.then(async () => {
+      try {
+        const { wanted } = this.#desired;
+        if (await configure(leader, wanted)) logger.info({}, 'a new configuration is in force');
+        this.#desired.saw(wanted);
+      } catch (error) {
+        logger.error({ error }, 'the configuration is not in force');
+      }
+    });
+    return this.#configuring;
   }
 
   /** Won: reads to the end of the log, however often that takes. */
@@ -314,6 +341,7 @@ export class Member {
     this.#recent.add(index, events);
     this.#link.sawEpoch(epoch);
     for (const event of events) {
+      if (event.type === 'configured') this.#desired.saw(this.#standby?.state.config ?? null);
       if (event.type !== 'tookOver') continue;
       this.#hasEvicted = false;
       if (event.reason === SUSPICION_REASON) this.#suspicion.happened(this.#nowMs());

@@ -1,7 +1,7 @@
 /**
  * What the leader has to say after a commit, collected by client and sent as one frame per front end.
  */
-import type { CommandResult, LockEvent, SessionId } from '../api/entry.ts';
+import type { CommandResult, Identity, LockEvent, SessionId } from '../api/entry.ts';
 import type {
   Answer,
   AnswerBody,
@@ -22,6 +22,8 @@ export interface FrontEndLink {
 export class Outgoing {
   readonly link: FrontEndLink;
   readonly client: number;
+  /** What its client has proved to the front end; null: not told, so it acts for nobody. */
+  identity: Identity | null = null;
   answers: Answer[] = [];
   notices: SessionNotice[] = [];
   keepalives: KeepaliveAnswer[] = [];

@@ -83,6 +83,11 @@ export class Publisher {
     this.#outbox.flush(position);
   }
 
+  /** Whether a session is attached by this very stream. */
+  isAttached(session: SessionId, to: Outgoing): boolean {
+    return this.#routes.get(session)?.to === to;
+  }
+
   /** Keepalives that have arrived by now; those that arrive later wait for a later entry. */
   takeKeepalives(): readonly PendingKeepalive[] {
     const taken = this.#keepalives;

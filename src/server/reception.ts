@@ -2,7 +2,8 @@
  * What arrives at the leader: frames of front ends, taken apart into the inbox and the keepalives that wait for a commit.
  * Only what needs no state is refused here.
  */
-import type { Attach } from '../api/entry.ts';
+import { ok as assert } from 'node:assert';
+import type { Attach, Identity } from '../api/entry.ts';
 import type { BulkReattachment, Position, RelayFrame, RelayRequest } from '../api/wire.ts';
 import type { State } from '../core/index.ts';
 import { Clients } from './clients.ts';
@@ -62,8 +63,9 @@ export class Reception {
     if (frame.reattach !== undefined) this.#reattach(link, frame.reattach);
     if (frame.applied !== undefined && this.#connected.has(link)) this.#applied.set(link, frame.applied);
     if (frame.allAttached === true) this.#publisher.leases.reattached(link);
-    for (const { client, requests, keepalive } of frame.groups) {
+    for (const { client, requests, keepalive, identity } of frame.groups) {
       const from = this.#clients.of(link, client);
+      if (identity !== undefined) introduce(from, identity);
       for (let i = 0; i < requests.length; i++) this.#take(from, requests[i] as RelayRequest, nowMs);
       if (keepalive !== undefined && this.#leader.isLeading)
         this.#publisher.keepalive(from, keepalive, nowMs);
@@ -88,7 +90,8 @@ export class Reception {
     this.#publisher.reattach(state, bulk, { recent: this.#recent, position, clientOf });
   }
 
-  #take(from: Outgoing, { id, body }: RelayRequest, nowMs: number): void {
+  #take(from: Outgoing, { id, body: asked }: RelayRequest, nowMs: number): void {
+    const body = this.#bound(asked, from);
     if (body.type === 'attach') this.#renewFor(body, nowMs);
     if (!this.#leader.isLeading) {
       if (this.#connected.has(from.link)) return;
@@ -98,6 +101,24 @@ export class Reception {
     } else if (!this.#inbox.push(body, from, id)) {
       this.#reject(from, id, 'UNAVAILABLE', 'too many requests wait for the log');
     }
+  }
+
+  /**
+   * Rule C7: whoever has session id, attach number and token may act only under the session's identity, and over the stream that attached
+   * it with the session's secret. A request for a session of another identity is put to the core as one of no session, over another stream
+   * as one under no attach number: the core refuses both, and the refusal is answered after a commit like any other (rule S1). An honest
+   * client then attaches again, with its secret; a guesser learns nothing. `state` may be an entry ahead of the log, which is no harm: a
+   * session's identity never changes, and a session is told to its client only after the commit.
+   */
+  #bound(body: RelayRequest['body'], from: Outgoing): RelayRequest['body'] {
+    if (!('session' in body) || body.session === 0) return body;
+    const { sessions, lastSession } = this.#leader.state;
+    const session = sessions.get(body.session);
+    const isForeign =
+      session === undefined ? body.session > lastSession : !isSame(session.identity, from.identity);
+    if (isForeign) return { ...body, session: 0 };
+    if (body.type === 'attach' || body.type === 'reportStale' || session === undefined) return body;
+    return this.#publisher.isAttached(body.session, from) ? body : { ...body, attach: 0 };
   }
 
   #reject(from: Outgoing, id: number, code: 'UNAVAILABLE' | 'INVALID', message: string): void {
@@ -110,4 +131,13 @@ export class Reception {
     if (session === undefined || session.secretHash !== secretHash || attach <= session.attach) return;
     this.#publisher.leases.renew(id, nowMs);
   }
+}
+
+function introduce(from: Outgoing, identity: Identity): void {
+  assert(from.identity === null || isSame(identity, from.identity), 'a stream proves one identity');
+  from.identity = identity;
+}
+
+function isSame(identity: Identity, other: Identity | null): boolean {
+  return other !== null && identity.account === other.account && identity.podUid === other.podUid;
 }

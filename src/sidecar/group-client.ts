@@ -47,6 +47,8 @@ const NO_LEADER_MS = 1_000;
 const FIRST_WORD_MS = 1_500;
 const RECONNECT_MS_MIN = 50;
 const RECONNECT_MS_MAX = 1_000;
+/** A stream that proves who this is anew and is not taken is tried again after so long. */
+const RENEW_RETRY_MS = 5_000;
 /** Keepalives remembered until their answer; older ones cannot move a deadline any more. */
 const KEEPALIVES_REMEMBERED_MAX = 64;
 
@@ -61,6 +63,8 @@ export class GroupClient {
   #isClosed = false;
   #failures = 0;
   #reconnect: Timer | null = null;
+  /** A stream that is to take the place of the one in use, or the wait for another try. */
+  #renewal: { cancel(): void } | null = null;
   #lastRequest = 0;
   #answered = new Map<number, (answer: AnswerBody) => void>();
   #outgoing: ClientRequest[] = [];
@@ -122,6 +126,7 @@ export class GroupClient {
     this.#reconnect?.cancel();
     this.#change?.cancel();
     this.#firstWord?.cancel();
+    this.#renewal?.cancel();
     this.#keepaliveTimer?.cancel();
     this.#stream?.close();
     this.#stream = null;
@@ -133,6 +138,58 @@ export class GroupClient {
     this.#streamNumber++;
     this.#lost();
     stream?.close();
+  }
+
+  /**
+   * Proves anew who this is: opens another stream beside the one in use, and moves the sessions there once it is accepted. One that is
+   * refused costs nothing, and is tried again.
+   */
+  renew(): void {
+    this.#renewal?.cancel();
+    this.#renewal = null;
+    if (this.#stream === null || this.#isClosed) return;
+    let number = 0;
+    let isOpen = true;
+    const stream = this.#connect({
+      onOpen: () => {
+        if (!isOpen || number !== 0) return;
+        this.#renewal = null;
+        number = this.#adopt(stream);
+      },
+      onFrame: (frame) => {
+        if (isOpen && number === this.#streamNumber) this.#receive(frame);
+      },
+      onClose: () => {
+        const isNews = isOpen;
+        isOpen = false;
+        if (!isNews) return;
+        if (number === 0) this.#renewLater();
+        else if (number === this.#streamNumber) this.#lost();
+      },
+    });
+    const cancel = (): void => {
+      isOpen = false;
+      stream.close();
+    };
+    if (isOpen && number === 0) this.#renewal = { cancel };
+  }
+
+  #renewLater(): void {
+    this.#renewal = this.runtime.timers.after(RENEW_RETRY_MS, () => this.renew());
+  }
+
+  /** Number of the stream, which is the one in use from now on. */
+  #adopt(stream: ClientStream): number {
+    const old = this.#stream;
+    const number = ++this.#streamNumber;
+    this.#reconnect?.cancel();
+    this.#reconnect = null;
+    this.#forgetStream();
+    this.#stream = stream;
+    for (const session of this.#sessions) session.connected();
+    this.#awaitFirstWord();
+    old?.close();
+    return number;
   }
 
   add(session: AttachableSession): void {
@@ -225,6 +282,20 @@ export class GroupClient {
   }
 
   #lost(): void {
+    this.#forgetStream();
+    if (this.#isClosed || this.#reconnect !== null) return;
+    const ceilingMs = Math.min(RECONNECT_MS_MAX, RECONNECT_MS_MIN * 2 ** this.#failures++);
+    this.#reconnect = this.runtime.timers.after(
+      ceilingMs * (0.5 + this.runtime.random.fraction() / 2),
+      () => {
+        this.#reconnect = null;
+        this.open();
+      },
+    );
+  }
+
+  /** What was under way on it is sent again on the next one. */
+  #forgetStream(): void {
     this.#stream = null;
     this.#change?.cancel();
     this.#change = null;
@@ -236,15 +307,6 @@ export class GroupClient {
     this.#outgoing = [];
     this.#keepalivesSent.clear();
     for (const session of this.#sessions) session.disconnected();
-    if (this.#isClosed || this.#reconnect !== null) return;
-    const ceilingMs = Math.min(RECONNECT_MS_MAX, RECONNECT_MS_MIN * 2 ** this.#failures++);
-    this.#reconnect = this.runtime.timers.after(
-      ceilingMs * (0.5 + this.runtime.random.fraction() / 2),
-      () => {
-        this.#reconnect = null;
-        this.open();
-      },
-    );
   }
 
   #planKeepalive(): void {

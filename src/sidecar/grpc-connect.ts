@@ -3,10 +3,11 @@
  * answer is left (rule S8).
  */
 import type { Buffer } from 'node:buffer';
-import { type ChannelCredentials, Client, Metadata } from '@grpc/grpc-js';
+import { Client, Metadata } from '@grpc/grpc-js';
 import type { ClientFrame, ClientHandler, ClientStream } from '../api/wire.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { asIs, BoundedWriter, CHANNEL_OPTIONS, type ConnectMethod } from '../server/grpc/streams.ts';
+import { type Dial, dialPlaintext } from '../server/security/tls.ts';
 import type { Connect } from './group-client.ts';
 
 /** What the server may leave unread, before the stream counts as broken. */
@@ -17,7 +18,8 @@ export interface GrpcConnectOptions {
   readonly runtime: Runtime;
   /** `host:port` of each replica. */
   readonly endpoints: readonly string[];
-  readonly credentials: ChannelCredentials;
+  /** How an endpoint is dialled; asked for each stream, since certificates may have been replaced. Left out: in plain text. */
+  readonly dial?: (endpoint: string) => Dial;
   /** Which of them comes first; left out: any. */
   readonly first?: number;
   /** What proves who calls, asked for each stream: a token may have been renewed. */
@@ -38,9 +40,10 @@ export function grpcConnect(options: GrpcConnectOptions): Connect {
 function openStream(
   endpoint: string,
   handler: ClientHandler,
-  { method, runtime, credentials, metadata }: GrpcConnectOptions,
+  { method, runtime, dial = dialPlaintext, metadata }: GrpcConnectOptions,
 ): ClientStream {
-  const client = new Client(endpoint, credentials, CHANNEL_OPTIONS);
+  const { credentials, options } = dial(endpoint);
+  const client = new Client(endpoint, credentials, { ...CHANNEL_OPTIONS, ...options });
   const call = client.makeBidiStreamRequest(
     method.definition.path,
     asIs,
@@ -57,6 +60,9 @@ function openStream(
     handler.onClose();
   };
   const writer = new BoundedWriter(call, UNREAD_BYTES_MAX, end);
+  call.on('metadata', () => {
+    if (isOpen) handler.onOpen?.();
+  });
   call.on('data', (bytes: Buffer) => {
     if (!isOpen) return;
     try {

@@ -35,6 +35,8 @@ export interface SidecarOptions {
   readonly store: StateStore;
 }
 
+/** Tokens of many pods are replaced at about the same time. */
+const RENEW_SPREAD_MS = 3_000;
 const REPORT_MS_MAX = 5_000;
 /** What is certain already is not told much later only to say who has the lock (cases B07, C12). */
 const EXPLAIN_MS_MAX = 500;
@@ -79,6 +81,14 @@ export class Sidecar implements SidecarService {
       namespaces.get(alias)?.abandon('the namespace is not served any more');
     }
     target.group.close();
+  }
+
+  /** There is a fresh proof of who this is: streams that show it take the place of the old ones, spread out, and nothing is lost. */
+  renewProof(): void {
+    const { timers, random } = this.#runtime;
+    for (const { group } of this.#targets.values()) {
+      timers.after(RENEW_SPREAD_MS * random.fraction(), () => group.renew());
+    }
   }
 
   /** Goes on with the sessions of an earlier life (rule A4). */

@@ -10,7 +10,7 @@ import { eventually, LockApi } from '../support/dev/lock-api.ts';
 import { ETCD_START_MS_MAX } from '../support/etcd.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'leasehold-group-cli-'));
-const PROCESSES = ['etcd-a', 'etcd-b', 'etcd-c', 'server-a', 'server-b', 'server-c', 'sidecar'];
+const PROCESSES = ['etcd-a', 'etcd-b', 'etcd-c', 'issuer', 'server-a', 'server-b', 'server-c', 'sidecar'];
 
 const cli = (...args: readonly string[]) => leasehold(['group', ...args, '--dir', folder]);
 

@@ -152,6 +152,8 @@ const rejected: fc.Arbitrary<Rejected> = fc.record(
   { requiredKeys: ['type', 'code', 'message'] },
 );
 
+const identity = fc.record({ account: text, podUid: text });
+
 const ANSWERS: Variants<AnswerBody> = {
   done: fc.record({ type: fc.constant('done') }),
   opened: fc.record({ type: fc.constant('opened'), session: uint }),
@@ -172,6 +174,7 @@ const ANSWERS: Variants<AnswerBody> = {
   rejected,
   lock: fc.record({ type: fc.constant('lock'), lock }),
   locks: fc.record({ type: fc.constant('locks'), locks: fc.array(lock, few), more: fc.boolean() }),
+  wrongGroup: fc.record({ type: fc.constant('wrongGroup'), mapVersion: uint }),
 };
 
 const EVENTS: Variants<LockEvent> = {
@@ -216,7 +219,7 @@ const EVENTS: Variants<LockEvent> = {
     type: fc.constant('sessionOpened'),
     session: uint,
     client: text,
-    identity: fc.record({ account: text, podUid: text }),
+    identity,
     ttlMs: uint,
   }),
   sessionEnding: fc.record({ type: fc.constant('sessionEnding'), session: uint, cause: sessionEndCause }),
@@ -316,7 +319,7 @@ export const anyRelayFrame: fc.Arbitrary<RelayFrame> = fc.record(
     format: fc.constant(FORMAT_VERSION),
     groups: fc.array(
       fc.record(
-        { client: uint, requests: fc.array(relayRequest, few), keepalive: keepaliveRequest },
+        { client: uint, requests: fc.array(relayRequest, few), keepalive: keepaliveRequest, identity },
         { requiredKeys: ['client', 'requests'] },
       ),
       few,

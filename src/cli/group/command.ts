@@ -1,6 +1,7 @@
 /** The `group` sub-commands: flags and help. */
 import { Command } from 'commander';
 import type { UpFlags } from './group.ts';
+import type { IssuerFlags } from './issuer.ts';
 
 const GROUP_FOLDER_DEFAULT = '.leasehold/group';
 
@@ -14,6 +15,7 @@ export function groupCommand(): Command {
     .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
     .option('-f, --filename <manifest>', 'a LockNamespace; default: one called "locks"')
     .option('--etcd <program>', 'the etcd to run; default: the one that a checkout of the project builds')
+    .option('--insecure', 'plain text and no tokens; for a group that is made now')
     .addHelpText('after', UP_HELP)
     .action(async (flags: UpFlags) => (await import('./group.ts')).runUp(flags));
   group
@@ -28,12 +30,21 @@ export function groupCommand(): Command {
     .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
     .addHelpText('after', DOWN_HELP)
     .action(async ({ dir }: { readonly dir: string }) => (await import('./group.ts')).runDown(dir));
+  group
+    .command('issuer', { hidden: true })
+    .description('Renew the token of the sidecar, as the kubelet would.')
+    .requiredOption('--dir <folder>', 'where the group is kept')
+    .requiredOption('--account <account>', 'whose token it is')
+    .requiredOption('--port <port>', 'where it says that it runs')
+    .action(async (flags: IssuerFlags) => (await import('./issuer.ts')).runIssuer(flags));
   return group;
 }
 
 const UP_HELP = `
 The processes go on when this command has ended; "leasehold group down" ends them. All of them listen on
-127.0.0.1, on ports that were free when the group was made.
+127.0.0.1, on ports that were free when the group was made. They speak TLS with certificates of an authority
+of the group's own, and the sidecar proves who it is with a token, which the process "issuer" renews as the
+kubelet would; with --insecure all of it is plain text.
 
 Examples:
   leasehold group up

@@ -1,6 +1,7 @@
 /** `leasehold group up`, `status` and `down`: what is printed, and with which code they end. */
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { LockNamespace } from '../../api/locknamespace/schema.ts';
 import { formatFindings } from '../../platform/manifests/format.ts';
 import { loadManifests } from '../../platform/manifests/load.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
@@ -12,6 +13,7 @@ export interface UpFlags {
   readonly dir: string;
   readonly filename?: string;
   readonly etcd?: string;
+  readonly insecure?: boolean;
 }
 
 interface ServerStatus {
@@ -39,7 +41,7 @@ export async function runUp(flags: UpFlags): Promise<void> {
     // etcd first: the servers would wait for it and log that they do.
     const names = (kind: string): string[] =>
       group.plan.processes.filter((planned) => planned.kind === kind).map(({ name }) => name);
-    const started = await group.start(names('etcd'));
+    const started = await group.start([...names('etcd'), ...names('issuer')]);
     started.push(...(await group.start(names('server'))), ...(await group.start(names('sidecar'))));
     console.log(started.length === 0 ? 'Everything runs already.\n' : `Started: ${started.join(', ')}.\n`);
     await printStatus(group);
@@ -74,27 +76,40 @@ function existing(dir: string): LocalGroup {
   return group;
 }
 
-async function make(folder: string, { filename, etcd }: UpFlags): Promise<LocalGroup> {
+async function make(folder: string, { filename, etcd, insecure = false }: UpFlags): Promise<LocalGroup> {
   const manifest = filename === undefined ? DEFAULT_MANIFEST : readFileSync(filename, 'utf8');
-  const alias = filename === undefined ? 'locks' : await aliasIn(filename);
+  const { metadata, spec } = await namespaceIn(filename ?? writtenDefault(folder));
+  // The sidecar is to be let in: as whom the manifest says, or as anybody of its own namespace.
+  const [first] = spec.consumers ?? [];
+  const account = `${first?.namespace ?? metadata.namespace}/${first?.serviceAccounts?.[0] ?? 'sidecar'}`;
+  const groupName = `${metadata.name}.${metadata.namespace}`;
   return LocalGroup.make({
     folder,
-    alias,
+    alias: metadata.name,
     manifest,
     etcd: etcd ?? (await builtEtcd()),
     node: process.execPath,
     leasehold: process.argv[1] as string,
+    ...(insecure ? {} : { security: { account, groupName } }),
   });
 }
 
-async function aliasIn(filename: string): Promise<string> {
+/** Read like any other, so that its defaults apply. */
+function writtenDefault(folder: string): string {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const path = join(folder, 'namespace.yaml');
+  writeFileSync(path, DEFAULT_MANIFEST, { mode: 0o600 });
+  return path;
+}
+
+async function namespaceIn(filename: string): Promise<LockNamespace> {
   const loaded = await loadManifests({ paths: [filename] });
   if (!loaded.ok) throw new UsageError(formatFindings(loaded.errors));
   const [only] = loaded.namespaces;
   if (only === undefined || loaded.namespaces.length > 1) {
     throw new UsageError(`${filename} holds ${loaded.namespaces.length} LockNamespaces; a group serves one`);
   }
-  return only.lockNamespace.metadata.name;
+  return only.lockNamespace;
 }
 
 /** A checkout builds the etcd that its tests run against; an installed package has none. */
@@ -133,6 +148,12 @@ function printTry({ plan }: LocalGroup, dir: string): void {
 Try it:
   leasehold run ${plan.alias}/my-lock --url ${plan.apiUrl} --wait 30s -- sleep 60
   curl -s ${plan.apiUrl}/v1/locks/${plan.alias}%2Fmy-lock
+Who may lock, and how much: edit namespace.yaml in its folder; a change is in force within seconds${
+    plan.account === null
+      ? ''
+      : `
+  (its sidecar is ${plan.account})`
+  }.
 Kill one:
   kill -9 <PID of the server that leads, or of any other process above>
   leasehold group status${again}        # who leads now

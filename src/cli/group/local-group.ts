@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { startOf } from '../../platform/process.ts';
 import { systemClock, systemTimers } from '../../platform/system-runtime.ts';
 import { UnavailableError, UsageError } from '../errors.ts';
@@ -14,12 +14,14 @@ import {
   GROUP_STATE_FILE,
   type GroupPlan,
   type GroupState,
+  MEMBERS,
   type PlannedProcess,
   type PlanOptions,
   PORTS_NEEDED,
   planGroup,
   type Started,
 } from './plan.ts';
+import { securityFiles } from './security.ts';
 
 /** A process that got SIGKILL is gone by then. */
 const KILLED_MS_MAX = 5_000;
@@ -34,6 +36,7 @@ const PROBE_MS_MAX = 1_000;
 const END_MS_MAX: Readonly<Record<PlannedProcess['kind'], number>> = {
   sidecar: 8_000,
   server: 8_000,
+  issuer: 2_000,
   etcd: 500,
 };
 
@@ -59,9 +62,13 @@ export class LocalGroup {
 
   /** Writes what a group needs, on free ports; starts nothing. */
   static async make(options: PlanOptions): Promise<LocalGroup> {
-    mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+    const { folder, security } = options;
     const { plan, files } = planGroup(options, await freePorts(PORTS_NEEDED));
-    for (const { path, text } of files) writeFileSync(path, text);
+    const secrets = security === undefined ? [] : await securityFiles(folder, MEMBERS, security);
+    for (const { path, text } of [...files, ...secrets]) {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      writeFileSync(path, text, { mode: 0o600 });
+    }
     const group = new LocalGroup(join(options.folder, GROUP_STATE_FILE), { format: 1, plan, started: {} });
     group.#save();
     return group;
@@ -99,7 +106,7 @@ export class LocalGroup {
   /** Ends all of its processes: sidecar, servers, etcd. Returns the names of those that ran. */
   async stop(): Promise<string[]> {
     const ran: string[] = [];
-    for (const kind of ['sidecar', 'server', 'etcd'] as const) {
+    for (const kind of ['sidecar', 'server', 'issuer', 'etcd'] as const) {
       const names = this.plan.processes.filter((planned) => planned.kind === kind).map(({ name }) => name);
       // One that stands still would not hear it.
       for (const name of names) this.signal(name, 'SIGCONT');

@@ -1,10 +1,11 @@
 /** What a group on one machine consists of: its processes with their programs, arguments and files. */
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { CLIENTS_CA, memberFiles, TOKEN_FILE } from './security.ts';
 
 export const MEMBERS = ['a', 'b', 'c'] as const;
 
-export type ProcessKind = 'etcd' | 'server' | 'sidecar';
+export type ProcessKind = 'etcd' | 'issuer' | 'server' | 'sidecar';
 
 export interface PlannedProcess {
   readonly name: string;
@@ -26,6 +27,8 @@ export interface GroupPlan {
   readonly etcdEndpoints: readonly string[];
   readonly etcdPrefix: string;
   readonly apiUrl: string;
+  /** Whose token its sidecar has; null: all of it is plain text, and nobody proves anything. */
+  readonly account: string | null;
   readonly processes: readonly PlannedProcess[];
 }
 
@@ -60,6 +63,8 @@ export interface PlanOptions {
   /** Node, and the program that has these sub-commands. */
   readonly node: string;
   readonly leasehold: string;
+  /** Whose token the sidecar gets, and the group's name in certificates, whose files must be there; left out: plain text. */
+  readonly security?: { readonly account: string; readonly groupName: string };
   readonly etcdFlags?: readonly string[];
   /** Merged into the configuration of each lock server. */
   readonly server?: Readonly<Record<string, unknown>>;
@@ -67,15 +72,16 @@ export interface PlanOptions {
 }
 
 const ETCD_PREFIX = 'leasehold/';
-/** For each member: etcd clients, etcd peers, lock clients, relay, health. */
-const PORTS_PER_MEMBER = 5;
-/** How many free ports `planGroup` wants. */
-export const PORTS_NEEDED = MEMBERS.length * PORTS_PER_MEMBER + 1;
+/** For each member: etcd clients, etcd peers, etcd's health, lock clients, relay, health. */
+const PORTS_PER_MEMBER = 6;
+/** How many free ports `planGroup` wants: for the members, the sidecar and the issuer. */
+export const PORTS_NEEDED = MEMBERS.length * PORTS_PER_MEMBER + 2;
 
 interface MemberPorts {
   readonly name: (typeof MEMBERS)[number];
   readonly etcdClients: string;
   readonly etcdPeers: string;
+  readonly etcdHealth: string;
   readonly clients: string;
   readonly relay: string;
   readonly health: string;
@@ -87,11 +93,13 @@ export function planGroup(
 ): { readonly plan: GroupPlan; readonly files: readonly PlannedFile[] } {
   const members = MEMBERS.map((name, at) => portsOf(name, ports.slice(at * PORTS_PER_MEMBER)));
   const port = ports[PORTS_NEEDED - 1] as number;
-  const { folder, alias, manifest } = options;
+  const issuerPort = ports[PORTS_NEEDED - 2] as number;
+  const { folder, alias, manifest, security } = options;
   const endpoints = members.map(({ clients }) => clients);
   const sidecar = {
     port,
     data: 'sidecar',
+    ...(security === undefined ? {} : { ca: CLIENTS_CA, token: TOKEN_FILE }),
     namespaces: [{ alias, endpoints }],
   };
   const apiUrl = `http://127.0.0.1:${port}`;
@@ -105,14 +113,17 @@ export function planGroup(
   ];
   const processes = [
     ...members.map((member) => etcdProcess(member, members, options)),
+    ...(security === undefined ? [] : [issuerProcess(security.account, issuerPort, options)]),
     ...members.map(({ name, health }) => ({
       ...ownProcess('server', `server-${name}`, `http://${health}/status`, options),
       adminSocket: join(folder, adminSocket(name)),
     })),
     ownProcess('sidecar', 'sidecar', `${apiUrl}/readyz`, options),
   ];
-  const etcdEndpoints = members.map(({ etcdClients }) => `http://${etcdClients}`);
-  return { plan: { alias, endpoints, etcdEndpoints, etcdPrefix: ETCD_PREFIX, apiUrl, processes }, files };
+  const etcdEndpoints = members.map(({ etcdClients }) => `${schemeOf(options)}://${etcdClients}`);
+  const account = security?.account ?? null;
+  const plan = { alias, endpoints, etcdEndpoints, etcdPrefix: ETCD_PREFIX, apiUrl, account, processes };
+  return { plan, files };
 }
 
 function portsOf(name: MemberPorts['name'], ports: readonly number[]): MemberPorts {
@@ -121,21 +132,24 @@ function portsOf(name: MemberPorts['name'], ports: readonly number[]): MemberPor
     name,
     etcdClients: at(0),
     etcdPeers: at(1),
-    clients: at(2),
-    relay: at(3),
-    health: at(4),
+    etcdHealth: at(2),
+    clients: at(3),
+    relay: at(4),
+    health: at(5),
   };
+}
+
+function schemeOf({ security }: PlanOptions): 'http' | 'https' {
+  return security === undefined ? 'http' : 'https';
 }
 
 function adminSocket(name: string): string {
   return `server-${name}.sock`;
 }
 
-function serverFile(
-  own: MemberPorts,
-  members: readonly MemberPorts[],
-  { server = {}, leaseTtlSeconds = 5 }: PlanOptions,
-): object {
+function serverFile(own: MemberPorts, members: readonly MemberPorts[], options: PlanOptions): object {
+  const { server = {}, leaseTtlSeconds = 5, security } = options;
+  const { group, clients, jwks } = memberFiles(own.name);
   // Its own etcd member first: the nearest.
   const etcds = [own, ...members.filter((member) => member !== own)];
   return {
@@ -143,24 +157,30 @@ function serverFile(
     namespace: 'namespace.yaml',
     admin: { socket: adminSocket(own.name) },
     etcd: {
-      endpoints: etcds.map(({ etcdClients }) => `http://${etcdClients}`),
+      endpoints: etcds.map(({ etcdClients }) => `${schemeOf(options)}://${etcdClients}`),
       prefix: ETCD_PREFIX,
       leaseTtlSeconds,
+      ...(security === undefined ? {} : { serverName: 'localhost' }),
     },
     listen: { clients: own.clients, relay: own.relay, health: own.health },
     peers: Object.fromEntries(members.map(({ name, relay }) => [name, relay])),
+    ...(security === undefined
+      ? {}
+      : { tls: { group: { ...group, name: security.groupName }, clients }, tokens: { jwks } }),
     ...server,
   };
 }
 
 function etcdProcess(
-  { name, etcdClients, etcdPeers }: MemberPorts,
+  { name, etcdClients, etcdPeers, etcdHealth }: MemberPorts,
   members: readonly MemberPorts[],
-  { folder, etcd, etcdFlags = [] }: PlanOptions,
+  options: PlanOptions,
 ): PlannedProcess {
-  const clients = `http://${etcdClients}`;
-  const peers = `http://${etcdPeers}`;
-  const cluster = members.map((member) => `${member.name}=http://${member.etcdPeers}`).join(',');
+  const { folder, etcd, etcdFlags = [] } = options;
+  const scheme = schemeOf(options);
+  const clients = `${scheme}://${etcdClients}`;
+  const peers = `${scheme}://${etcdPeers}`;
+  const cluster = members.map((member) => `${member.name}=${scheme}://${member.etcdPeers}`).join(',');
   return {
     name: `etcd-${name}`,
     kind: 'etcd',
@@ -174,10 +194,40 @@ function etcdProcess(
       `--listen-peer-urls=${peers}`,
       `--initial-advertise-peer-urls=${peers}`,
       `--initial-cluster=${cluster}`,
+      // Health for people and probes, in plain text: whoever asks for it has no certificate.
+      `--listen-metrics-urls=http://${etcdHealth}`,
+      ...(scheme === 'https' ? etcdTls(name, folder) : []),
       ...etcdFlags,
     ],
     log: join(folder, `etcd-${name}.log`),
-    healthUrl: `${clients}/health`,
+    healthUrl: `http://${etcdHealth}/health`,
+  };
+}
+
+/** Nobody without a certificate of the group reads or writes in etcd. It reads replaced files by itself. */
+function etcdTls(name: string, folder: string): readonly string[] {
+  const { ca, cert, key } = memberFiles(name).group;
+  return ['', 'peer-'].flatMap((kind) => [
+    `--${kind}cert-file=${join(folder, cert)}`,
+    `--${kind}key-file=${join(folder, key)}`,
+    `--${kind}trusted-ca-file=${join(folder, ca)}`,
+    `--${kind}client-cert-auth`,
+  ]);
+}
+
+function issuerProcess(
+  account: string,
+  port: number,
+  { folder, node, leasehold }: PlanOptions,
+): PlannedProcess {
+  const args = ['group', 'issuer', '--dir', folder, '--account', account, '--port', String(port)];
+  return {
+    name: 'issuer',
+    kind: 'issuer',
+    program: node,
+    args: [leasehold, ...args],
+    log: join(folder, 'issuer.log'),
+    healthUrl: `http://127.0.0.1:${port}/health`,
   };
 }
 

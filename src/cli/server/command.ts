@@ -18,14 +18,18 @@ Clients may connect to any of them. SIGTERM hands over and ends it.
 
 Example of a configuration:
   serverId: a
-  namespace: payouts.yaml              # a LockNamespace; beside this file
-  etcd: {endpoints: ["http://127.0.0.1:2379"], leaseTtlSeconds: 5}
+  namespace: payouts.yaml              # a LockNamespace; beside this file, read again when it changes
+  etcd: {endpoints: ["https://etcd-a:2379", "https://etcd-b:2379", "https://etcd-c:2379"]}
   admin: {socket: server-a.sock}       # for operators; open to the account of the server only
-  listen: {clients: "127.0.0.1:7100", relay: "127.0.0.1:7200", health: "127.0.0.1:7300"}
-  peers: {a: "127.0.0.1:7200", b: "127.0.0.1:7201", c: "127.0.0.1:7202"}
+  listen: {clients: "0.0.0.0:7100", relay: "0.0.0.0:7200", health: "0.0.0.0:7300"}
+  peers: {a: "locks-a:7200", b: "locks-b:7200", c: "locks-c:7200"}
+  tls:                                 # PEM files beside this file, read again when they change
+    group: {ca: group-ca.crt, cert: a.crt, key: a.key}   # a.crt is for the DNS name a.<LockNamespace>.<namespace>
+    clients: {cert: clients.crt, key: clients.key}
+  tokens: {jwks: jwks.json, audience: leasehold, issuer: "https://kubernetes.default.svc"}
 
-"leasehold group up" starts a whole group on this machine. There is no TLS between the processes yet,
-and every client is taken for the same one: keep it on loopback.
+Without tls and tokens everything is plain text and nobody proves who they are: that is taken on loopback
+addresses only, or with "insecure: true". "leasehold group up" makes a whole group, with certificates and tokens.
 
 Examples:
   leasehold server --config server-a.yaml

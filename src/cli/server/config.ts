@@ -1,7 +1,32 @@
 /** The configuration of one lock server of a group. */
+import { isIP } from 'node:net';
 import * as z from 'zod';
+import { BUCKETS } from '../../api/limits.ts';
 import { SUSPICION_DEFAULTS } from '../../server/suspicion.ts';
 import { address, duplicates } from '../config-file.ts';
+import { clientsTls, groupTls, isLoopback, plaintextProblem, tokens } from '../security-config.ts';
+
+const BUCKET_RANGE = /^([0-9]{1,4})-([0-9]{1,4})$/;
+
+const bucketRange = z.string().refine(
+  (text) => {
+    const { from, to } = parseRange(text);
+    return from <= to && to < BUCKETS;
+  },
+  `a range of buckets is from-to, within 0-${BUCKETS - 1}`,
+);
+
+/** Both ends included. */
+export interface BucketRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** `text` has passed the schema. */
+export function parseRange(text: string): BucketRange {
+  const match = BUCKET_RANGE.exec(text);
+  return { from: Number(match?.[1]), to: Number(match?.[2]) };
+}
 
 const serverId = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'a server id is a DNS label');
 
@@ -23,6 +48,8 @@ export const serverConfig = z.strictObject({
       .array(z.url({ protocol: /^https?$/ }))
       .min(1)
       .max(9),
+    /** Name in the certificates of its members, when that is not the host of each endpoint. Needed for https to an address. */
+    serverName: z.string().min(1).max(253).optional(),
     /** Where the group's keys lie. Ends in a slash. */
     prefix: z.string().max(256).default('leasehold/'),
     /** Seconds after which a leader that is cut off from etcd is gone. etcd grants no less than one and a half election timeouts. */
@@ -46,13 +73,28 @@ export const serverConfig = z.strictObject({
       everyMs: z.int().min(100).max(3_600_000).default(SUSPICION_DEFAULTS.everyMs),
     })
     .default(SUSPICION_DEFAULTS),
+  /** Without it connections are plain text, which is taken on loopback addresses only. Files are read again when they change. */
+  tls: z.strictObject({ group: groupTls.optional(), clients: clientsTls.optional() }).default({}),
+  /** How clients prove who they are. Without it nobody is asked, and the namespace's `consumers` are not checked. */
+  tokens: tokens.optional(),
+  /** True: plain text and unproven clients also where other machines reach this one. */
+  insecure: z.boolean().default(false),
+  /** Buckets of names that this group serves, when several groups share a namespace: `["0-2047"]`. */
+  buckets: z
+    .array(bucketRange)
+    .min(1)
+    .max(BUCKETS)
+    .default([`0-${BUCKETS - 1}`]),
+  /** Version of the shard map that says so. */
+  mapVersion: z.int().min(1).default(1),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
 });
 
 export type ServerConfig = z.output<typeof serverConfig>;
 
 /** What is wrong between the fields. */
-export function serverConfigProblems({ serverId, etcd, listen, peers }: ServerConfig): readonly string[] {
+export function serverConfigProblems(config: ServerConfig): readonly string[] {
+  const { serverId, etcd, listen, peers } = config;
   const problems: string[] = [];
   if (peers[serverId] === undefined) problems.push(`peers: ${serverId}, this server itself, is missing`);
   if (Object.keys(peers).length > 9) problems.push('peers: a group has at most 9 replicas');
@@ -62,7 +104,42 @@ export function serverConfigProblems({ serverId, etcd, listen, peers }: ServerCo
   for (const twice of duplicates(Object.values(listen))) problems.push(`listen: ${twice} is used twice`);
   for (const twice of duplicates(etcd.endpoints)) problems.push(`etcd.endpoints: ${twice} is there twice`);
   if (!etcd.prefix.endsWith('/')) problems.push('etcd.prefix: it ends in a slash');
-  return problems;
+  return [...problems, ...securityProblems(config)];
+}
+
+function hostOf(url: string): string {
+  return new URL(url).hostname.replace(/^\[|\]$/g, '');
+}
+
+function securityProblems({ etcd, listen, peers, tls, tokens, insecure }: ServerConfig): readonly string[] {
+  const problems: (string | null)[] = [];
+  const https = etcd.endpoints.filter((endpoint) => endpoint.startsWith('https:'));
+  if (https.length > 0 && tls.group === undefined)
+    problems.push('etcd.endpoints: https needs tls.group: CA, certificate and key');
+  if (https.some((endpoint) => isIP(hostOf(endpoint)) !== 0) && etcd.serverName === undefined)
+    problems.push('etcd.serverName: https to an address needs the name that etcd’s certificates have');
+  if (insecure) return problems.filter((problem) => problem !== null);
+  if (tls.group === undefined) {
+    const give = 'give tls.group';
+    problems.push(plaintextProblem('listen.relay', listen.relay, give));
+    for (const [id, peer] of Object.entries(peers)) {
+      problems.push(plaintextProblem(`peers.${id}`, peer, give));
+    }
+  }
+  for (const endpoint of etcd.endpoints) {
+    const host = hostOf(endpoint);
+    if (endpoint.startsWith('https:') || isLoopback(host)) continue;
+    problems.push(`etcd.endpoints: ${host} is reached in plain text: use https, or say insecure: true`);
+  }
+  if (tls.clients === undefined) {
+    problems.push(plaintextProblem('listen.clients', listen.clients, 'give tls.clients'));
+  }
+  if (tokens === undefined && plaintextProblem('', listen.clients, '') !== null) {
+    problems.push(
+      'tokens: clients on other machines must prove who they are: give tokens.jwks, or say insecure: true',
+    );
+  }
+  return problems.filter((problem) => problem !== null);
 }
 
 /** For the log at the start: without user names and passwords of URLs. */

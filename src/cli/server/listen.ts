@@ -1,5 +1,5 @@
 /** gRPC servers at an address, and their end. */
-import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { Server, type ServerCredentials } from '@grpc/grpc-js';
 import type { Timers } from '../../platform/runtime.ts';
 import { UnavailableError } from '../errors.ts';
 
@@ -31,6 +31,3 @@ export function closeGrpc(server: Server, timers: Timers): Promise<void> {
     });
   });
 }
-
-/** Until there is mutual TLS. */
-export const PLAINTEXT = ServerCredentials.createInsecure();

@@ -3,14 +3,15 @@
  * files, addresses and signals.
  */
 import type { RequestListener } from 'node:http';
-import { credentials, type Server, status } from '@grpc/grpc-js';
+import type { Server } from '@grpc/grpc-js';
 import type { NamespaceConfig } from '../../api/config.ts';
-import type { Identity } from '../../api/entry.ts';
+import { BUCKETS } from '../../api/limits.ts';
 import { LogUnavailableError } from '../../log/errors.ts';
 import { openEtcdLog } from '../../log/etcd/etcd-log.ts';
 import type { LockLog } from '../../log/port.ts';
 import { createMetrics } from '../../platform/metrics.ts';
 import { labelled, type Runtime } from '../../platform/runtime.ts';
+import type { Shard } from '../../server/front-end.ts';
 import { GroupReplica } from '../../server/group-replica.ts';
 import { adminService } from '../../server/grpc/admin.ts';
 import { type AdminServer, startAdminServer } from '../../server/grpc/admin-server.ts';
@@ -19,24 +20,22 @@ import { inspectService } from '../../server/grpc/inspect.ts';
 import { lockService } from '../../server/grpc/lock-service.ts';
 import { PeerCalls } from '../../server/grpc/peer-calls.ts';
 import { loadProtocol } from '../../server/grpc/proto.ts';
-import { relayDialer, SERVER_ID_HEADER } from '../../server/grpc/relay-client.ts';
-import { forPeers, type PeerCall, RelayService } from '../../server/grpc/relay-service.ts';
+import { relayDialer } from '../../server/grpc/relay-client.ts';
+import { forPeers, RelayService } from '../../server/grpc/relay-service.ts';
 import type { Served } from '../../server/grpc/served.ts';
-import { CallError } from '../../server/grpc/status.ts';
 import { connectMethod, relayMethod } from '../../server/grpc/streams.ts';
 import { Member } from '../../server/member.ts';
 import { Metering } from '../../server/metering.ts';
 import { createHealthApi, type HttpServer, listenHttp } from '../../sidecar/http/index.ts';
 import { parseAddress } from '../config-file.ts';
-import type { ServerConfig } from './config.ts';
-import { bindGrpc, closeGrpc, createGrpcServer, PLAINTEXT } from './listen.ts';
+import { parseRange, type ServerConfig } from './config.ts';
+import { bindGrpc, closeGrpc, createGrpcServer } from './listen.ts';
+import { loadSecurity, type ServerSecurity } from './security.ts';
 
 const LOCK_SERVICE = 'leasehold.v1.LockService';
 const INSPECT = 'leasehold.v1.Inspect';
 const ADMIN = 'leasehold.v1.Admin';
 const HEALTH_SERVICE = 'grpc.health.v1.Health';
-/** Until clients prove who they are. */
-const UNPROVEN: Identity = { account: 'unproven/client', podUid: '' };
 /** Pause between two tries to reach etcd at the start. */
 const OPEN_RETRY_MS = 500;
 
@@ -44,6 +43,8 @@ export interface LockServerOptions {
   readonly config: ServerConfig;
   readonly namespace: NamespaceConfig;
   readonly runtime: Runtime;
+  /** Resolves a path of the configuration. */
+  readonly beside: (path: string) => string;
   /** It cannot go on; the process should say why and end. */
   readonly onHalted: (error: unknown) => void;
 }
@@ -54,7 +55,7 @@ export interface LockServer {
   stop(): Promise<void>;
 }
 
-/** Rejects with UnavailableError when an address cannot be had. Waits for etcd as long as that takes. */
+/** Rejects with UnavailableError when an address cannot be had, with UsageError when a file cannot. Waits for etcd as long as that takes. */
 export async function startLockServer(options: LockServerOptions): Promise<LockServer> {
   const { config, namespace } = options;
   const { serverId } = config;
@@ -64,7 +65,8 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   const protocol = loadProtocol();
   const relaying = relayMethod(protocol);
   const connecting = connectMethod(protocol);
-  const log = await openLog(config, runtime);
+  const security = loadSecurity(config, namespace, { runtime, beside: options.beside });
+  const log = await openLog(config, security, runtime);
   const metrics = createMetrics({ processMetrics: true });
   const serverMetrics = metrics.server(namespace.name);
   const metering = new Metering(serverMetrics);
@@ -72,7 +74,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     method: relaying,
     timers: runtime.timers,
     leader: () => member.leader,
-    identifyPeer: (stream) => peerOf(stream, config),
+    identifyPeer: security.identifyPeer,
   });
   const member: Member = Member.start({
     runtime,
@@ -81,12 +83,8 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     config: namespace,
     configuredBy: config.configuredBy,
     suspicion: config.suspicion,
-    dial: relayDialer({
-      method: relaying,
-      serverId,
-      addresses: config.peers,
-      credentials: credentials.createInsecure(),
-    }),
+    dial: relayDialer({ method: relaying, serverId, addresses: config.peers, dial: security.dial }),
+    shard: shardOf(config),
     onCommitted: (entry, stats) => metering.committed(entry, stats),
     onDeposed: () => relay.closeAll(),
     onHalted: options.onHalted,
@@ -102,18 +100,18 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     runtime,
     serverId,
     addresses: config.peers,
-    credentials: credentials.createInsecure(),
+    dial: security.dial,
   });
   const health = new HealthService([LOCK_SERVICE]);
   const clients = createGrpcServer();
   clients.addService(
     { Connect: connecting.definition },
-    lockService({ method: connecting, frontEnd: member.frontEnd, identify: () => UNPROVEN }),
+    lockService({ method: connecting, frontEnd: member.frontEnd, identify: security.identify }),
   );
   clients.addService(protocol.service(HEALTH_SERVICE), health.implementation);
   const replicas = createGrpcServer();
   replicas.addService({ Relay: relaying.definition }, relay.implementation);
-  const identifyPeer = (call: PeerCall): string => peerOf(call, config);
+  const { identifyPeer } = security;
   // What the other replicas pass on, and ask about this one. They get no peers: nothing goes round in circles.
   replicas.addService(
     protocol.service(INSPECT),
@@ -137,13 +135,14 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     health.close();
     await admin?.close();
     await member.stop();
+    security.close();
     await Promise.all([
       ...[clients, replicas].map((server) => closeGrpc(server, runtime.timers)),
       http?.close(),
     ]);
   };
   try {
-    await listen({ clients, replicas }, config);
+    await listen({ clients, replicas }, config, security);
     if (config.admin !== undefined) {
       const served = [{ ...own, peers }];
       const { socket } = config.admin;
@@ -164,25 +163,27 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
 
 const NOTHING_YET = { sessions: 0, heldLocks: 0, waiters: 0, longestQueue: 0, logBytes: 0, snapshotBytes: 0 };
 
-/** Taken at its word, until there is mutual TLS. */
-function peerOf(stream: PeerCall, { peers }: ServerConfig): string {
-  const claimed = String(stream.metadata.get(SERVER_ID_HEADER)[0] ?? '');
-  if (Object.hasOwn(peers, claimed)) return claimed;
-  throw new CallError(status.PERMISSION_DENIED, 'this stream is of no replica of this group');
+/** By one bit for each bucket, since each acquire asks. */
+function shardOf({ buckets, mapVersion }: ServerConfig): () => Shard {
+  const isServed = new Uint8Array(BUCKETS);
+  for (const { from, to } of buckets.map(parseRange)) isServed.fill(1, from, to + 1);
+  const shard = { mapVersion, serves: (bucket: number) => isServed[bucket] === 1 };
+  return () => shard;
 }
 
 async function listen(
   { clients, replicas }: { readonly clients: Server; readonly replicas: Server },
   { listen }: ServerConfig,
+  security: ServerSecurity,
 ): Promise<void> {
-  await bindGrpc(replicas, listen.relay, PLAINTEXT);
-  await bindGrpc(clients, listen.clients, PLAINTEXT);
+  await bindGrpc(replicas, listen.relay, security.replicas);
+  await bindGrpc(clients, listen.clients, security.clients);
 }
 
-async function openLog({ etcd }: ServerConfig, runtime: Runtime): Promise<LockLog> {
+async function openLog({ etcd }: ServerConfig, security: ServerSecurity, runtime: Runtime): Promise<LockLog> {
   for (;;) {
     try {
-      return await openEtcdLog({ ...etcd, ...runtime });
+      return await openEtcdLog({ ...etcd, ...security.etcd, ...runtime });
     } catch (error) {
       if (!(error instanceof LogUnavailableError)) throw error;
       runtime.logger.warn({ error }, 'etcd does not answer yet');

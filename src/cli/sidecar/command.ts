@@ -18,9 +18,11 @@ Sessions go on over a restart: what it must know lies in its data folder.
 Example of a configuration:
   port: 7070
   data: sidecar                        # beside this file
+  ca: clients-ca.crt                   # who signs the lock servers' certificates; without it plain text, on loopback
+  token: token                         # the projected ServiceAccount token; a new one is used as soon as it is there
   namespaces:
     - alias: payouts
-      endpoints: ["127.0.0.1:7100", "127.0.0.1:7101", "127.0.0.1:7102"]
+      endpoints: ["locks-a:7100", "locks-b:7100", "locks-c:7100"]
 
 Examples:
   leasehold sidecar --config sidecar.yaml

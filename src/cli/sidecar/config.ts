@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { parseDuration } from '../../api/duration.ts';
 import { address, duplicates } from '../config-file.ts';
+import { plaintextProblem } from '../security-config.ts';
 
 const alias = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'an alias is a DNS label');
 const duration = z
@@ -22,6 +23,8 @@ export const sidecarConfig = z.strictObject({
         alias,
         /** Client addresses of the replicas of its lock group. */
         endpoints: z.array(address).min(1).max(9),
+        /** Name in the certificates of these replicas, when it is not the host of the endpoint. */
+        serverName: z.string().min(1).max(253).optional(),
         /** TTL of sessions that ask for none. */
         ttl: duration.default('15s'),
         /** Longest hold of a session that lives by its stream alone and names none. */
@@ -30,18 +33,27 @@ export const sidecarConfig = z.strictObject({
     )
     .min(1)
     .max(100),
+  /** Authority of the replicas' certificates, PEM. Left out: plain text, which is used on loopback addresses only. Read again when it changes. */
+  ca: z.string().min(1).optional(),
+  /** File with the ServiceAccount token that proves who this is. Read again when it changes. */
+  token: z.string().min(1).optional(),
+  /** True: plain text also to other machines. */
+  insecure: z.boolean().default(false),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
 });
 
 export type SidecarConfig = z.output<typeof sidecarConfig>;
 
 /** What is wrong between the fields. */
-export function sidecarConfigProblems({ namespaces }: SidecarConfig): readonly string[] {
+export function sidecarConfigProblems({ namespaces, ca, insecure }: SidecarConfig): readonly string[] {
   const problems = duplicates(namespaces.map(({ alias }) => alias)).map(
     (twice) => `namespaces: the alias ${twice} is there twice`,
   );
   for (const { alias, endpoints } of namespaces) {
     for (const twice of duplicates(endpoints)) problems.push(`namespaces: ${alias} names ${twice} twice`);
+    if (ca !== undefined || insecure) continue;
+    const plain = endpoints.map((endpoint) => plaintextProblem(`namespaces: ${alias}`, endpoint, 'give ca'));
+    problems.push(...plain.filter((problem) => problem !== null));
   }
   return problems;
 }

@@ -1,7 +1,6 @@
 /** One sidecar process: the lock API on localhost, over the lock groups of its configuration. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { credentials } from '@grpc/grpc-js';
 import { parseDuration } from '../../api/duration.ts';
 import { lockDirectory } from '../../log/embedded/directory-lock.ts';
 import { createMetrics, type Metrics } from '../../platform/metrics.ts';
@@ -14,6 +13,7 @@ import { Sidecar } from '../../sidecar/sidecar.ts';
 import { FileStateStore } from '../../sidecar/state-file.ts';
 import { parseAddress } from '../config-file.ts';
 import type { SidecarConfig } from './config.ts';
+import { loadProof, type SidecarProof } from './proof.ts';
 
 export interface SidecarServer {
   readonly url: string;
@@ -21,10 +21,14 @@ export interface SidecarServer {
   stop(): Promise<void>;
 }
 
-/** `data`: its folder. Rejects with a message for people when that or a port cannot be had. */
+/** `data`: its folder; `beside` resolves other paths. Rejects with a message for people when that, a file or a port cannot be had. */
 export async function startSidecar(
   config: SidecarConfig,
-  { runtime, data }: { readonly runtime: Runtime; readonly data: string },
+  {
+    runtime,
+    data,
+    beside,
+  }: { readonly runtime: Runtime; readonly data: string; readonly beside: (path: string) => string },
 ): Promise<SidecarServer> {
   mkdirSync(data, { recursive: true, mode: 0o700 });
   const lock = lockDirectory(data);
@@ -33,6 +37,15 @@ export async function startSidecar(
     for (const end of stops.splice(0).reverse()) await end();
   };
   try {
+    const { ca, token } = config;
+    const proof = loadProof(
+      {
+        ca: ca === undefined ? undefined : beside(ca),
+        token: token === undefined ? undefined : beside(token),
+      },
+      runtime,
+    );
+    stops.push(() => proof.close());
     const store = new FileStateStore(join(data, 'sidecar.jsonl'));
     stops.push(() => store.close());
     const sidecar = new Sidecar({ runtime, store });
@@ -40,8 +53,9 @@ export async function startSidecar(
     const metrics = createMetrics({ processMetrics: true });
     const method = connectMethod(loadProtocol());
     for (const namespace of config.namespaces) {
-      stops.push(addNamespace(sidecar, namespace, { runtime, metrics, method }));
+      stops.push(addNamespace(sidecar, namespace, { runtime, metrics, method, proof }));
     }
+    proof.onToken(() => sidecar.renewProof());
     sidecar.restore();
     const url = await serveHttp(config, { runtime, sidecar, metrics, stops });
     return { url, stop };
@@ -51,17 +65,30 @@ export async function startSidecar(
   }
 }
 
+interface NamespaceParts {
+  readonly runtime: Runtime;
+  readonly metrics: Metrics;
+  readonly method: ConnectMethod;
+  readonly proof: SidecarProof;
+}
+
 /** Returns how to end its metrics. */
 function addNamespace(
   sidecar: Sidecar,
-  { alias, endpoints, ttl, maxHold }: SidecarConfig['namespaces'][number],
-  { runtime, metrics, method }: { runtime: Runtime; metrics: Metrics; method: ConnectMethod },
+  { alias, endpoints, serverName, ttl, maxHold }: SidecarConfig['namespaces'][number],
+  { runtime, metrics, method, proof }: NamespaceParts,
 ): () => void {
   const defaults = { ttlMs: parseDuration(ttl) ?? 0, maxHoldMs: parseDuration(maxHold) ?? 0 };
   const sidecarMetrics = metrics.sidecar(alias);
   sidecar.addNamespace({
     alias,
-    connect: grpcConnect({ method, runtime, endpoints, credentials: credentials.createInsecure() }),
+    connect: grpcConnect({
+      method,
+      runtime,
+      endpoints,
+      dial: (endpoint) => proof.dial(endpoint, serverName),
+      metadata: proof.metadata,
+    }),
     metrics: sidecarMetrics,
     defaults: () => defaults,
   });

@@ -18,9 +18,10 @@ export async function runSidecar(file: string): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop());
   try {
     const config = loadConfig(file, sidecarConfig, sidecarConfigProblems);
+    const beside = (path: string): string => besideConfig(file, path);
     const runtime = createSystemRuntime({ logLevel: config.logLevel });
     runtime.logger.info({ config }, 'sidecar starts');
-    sidecar = await startSidecar(config, { runtime, data: besideConfig(file, config.data) });
+    sidecar = await startSidecar(config, { runtime, data: beside(config.data), beside });
     runtime.logger.info({ url: sidecar.url }, 'sidecar serves');
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));

@@ -25,10 +25,15 @@ export interface EtcdClientOptions {
   /** `http://host:port` or `https://host:port` of the members; the first is the nearest. */
   readonly endpoints: readonly string[];
   readonly clock: Clock;
-  readonly credentials?: NonNullable<IOptions['credentials']>;
+  readonly credentials?: EtcdCredentials;
+  /** Name in the certificates of the members, when it is not the host of the endpoint; for an address there must be one. */
+  readonly serverName?: string | undefined;
   /** Deadline of one call. */
   readonly callMs?: number;
 }
+
+/** PEM. */
+export type EtcdCredentials = NonNullable<IOptions['credentials']>;
 
 const CALL_MS_DEFAULT = 2_000;
 
@@ -41,26 +46,31 @@ export interface KeepaliveStream {
 }
 
 export class EtcdClient {
-  readonly #members: readonly Etcd3[];
+  readonly #endpoints: readonly string[];
+  readonly #serverName: string | undefined;
+  #members: readonly Etcd3[];
   readonly #clock: Clock;
   readonly #callMs: number;
   #current = 0;
   /** Highest revision that any answer showed. */
   #revision = 0n;
 
-  constructor({ endpoints, clock, credentials, callMs = CALL_MS_DEFAULT }: EtcdClientOptions) {
+  constructor({ endpoints, clock, credentials, serverName, callMs = CALL_MS_DEFAULT }: EtcdClientOptions) {
     if (endpoints.length === 0) throw new RangeError('no etcd endpoint is given');
     this.#clock = clock;
     this.#callMs = callMs;
-    this.#members = endpoints.map(
-      (endpoint) =>
-        new Etcd3({
-          hosts: endpoint,
-          faultHandling: { global: noop, host: () => noop },
-          grpcOptions: { 'grpc.max_receive_message_length': ANSWER_BYTES_MAX },
-          ...(credentials === undefined ? {} : { credentials }),
-        }),
-    );
+    this.#endpoints = endpoints;
+    this.#serverName = serverName;
+    this.#members = this.#connect(credentials);
+  }
+
+  /** New connections show another certificate. Returns how to close the old ones, once what is under way on them has ended. */
+  renew(credentials: EtcdCredentials): () => void {
+    const old = this.#members;
+    this.#members = this.#connect(credentials);
+    return () => {
+      for (const member of old) member.close();
+    };
   }
 
   /** @throws LogUnavailableError the outcome is unknown. */
@@ -138,5 +148,18 @@ export class EtcdClient {
       throw new LogUnavailableError(`a ${what} was answered from revision ${revision}, which is past`);
     }
     if (revision > this.#revision) this.#revision = revision;
+  }
+
+  #connect(credentials: EtcdCredentials | undefined): readonly Etcd3[] {
+    const named = this.#serverName === undefined ? {} : { 'grpc.ssl_target_name_override': this.#serverName };
+    return this.#endpoints.map(
+      (endpoint) =>
+        new Etcd3({
+          hosts: endpoint,
+          faultHandling: { global: noop, host: () => noop },
+          grpcOptions: { 'grpc.max_receive_message_length': ANSWER_BYTES_MAX, ...named },
+          ...(credentials === undefined ? {} : { credentials }),
+        }),
+    );
   }
 }

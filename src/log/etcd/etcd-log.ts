@@ -8,7 +8,7 @@ import type { LockLog } from '../port.ts';
 import type { StoreArguments, StoreCaller, StoreMethod, StoreReply } from '../store.ts';
 import { StoreLog } from '../store-log.ts';
 import { Campaign } from './campaign.ts';
-import { EtcdClient, type EtcdClientOptions } from './client.ts';
+import { EtcdClient, type EtcdClientOptions, type EtcdCredentials } from './client.ts';
 import { EtcdStore } from './etcd-store.ts';
 import { Keys } from './keys.ts';
 
@@ -25,7 +25,12 @@ export interface EtcdLogOptions extends EtcdClientOptions {
   /** Where the group's keys lie; ends in a slash. */
   readonly prefix?: string;
   readonly leaseTtlSeconds?: number;
+  /** Calls its argument with other credentials when their files were replaced. */
+  readonly onCredentials?: (renew: (credentials: EtcdCredentials) => void) => void;
 }
+
+/** Calls on connections with old credentials have ended by then, one way or the other. */
+const RETIRE_MS = 15_000;
 
 /**
  * Opens the log of a lock group, makes it if there is none.
@@ -37,6 +42,10 @@ export async function openEtcdLog(options: EtcdLogOptions): Promise<LockLog> {
   const keys = new Keys(prefix);
   const store = new EtcdStore(client, keys);
   const leaseTtlSeconds = options.leaseTtlSeconds ?? LEASE_TTL_SECONDS_DEFAULT;
+  options.onCredentials?.((credentials) => {
+    const close = client.renew(credentials);
+    timers.after(RETIRE_MS, close);
+  });
   const campaign = new Campaign({ client, keys, timers, random, leaseTtlSeconds });
   const lineage = await firstAnswer(options.endpoints.length, () => store.lineage(random, ID_BYTES)).catch(
     (error: unknown) => {

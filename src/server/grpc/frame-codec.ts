@@ -3,6 +3,7 @@
  * general codec, message by message, or as a whole frame where the frame itself is a rare one.
  */
 import type { Buffer } from 'node:buffer';
+import type { Identity } from '../../api/entry.ts';
 import { FORMAT_VERSION } from '../../api/limits.ts';
 import type {
   Answer,
@@ -33,7 +34,13 @@ import {
   writeRequests,
 } from './frame-parts.ts';
 import { checkFormat, decodeClientFrame, decodeRequest, encodeClientFrame } from './frames.ts';
-import { readKeepaliveAnswer, readKeepaliveRequest, readPosition } from './hot-messages.ts';
+import {
+  readIdentity,
+  readKeepaliveAnswer,
+  readKeepaliveRequest,
+  readPosition,
+  writeIdentity,
+} from './hot-messages.ts';
 import type { Protocol } from './proto.ts';
 import { lengthTag, numberTag, ProtoReader, ProtoWriter } from './proto-bytes.ts';
 import { decodeRelayFrame, decodeRelayRequest, encodeRelayFrame } from './relay-frames.ts';
@@ -55,6 +62,7 @@ export interface FrameCodecs {
 const N1 = numberTag(1);
 const N3 = numberTag(3);
 const N5 = numberTag(5);
+const N6 = numberTag(6);
 const L2 = lengthTag(2);
 const L3 = lengthTag(3);
 const L4 = lengthTag(4);
@@ -158,18 +166,20 @@ function readServerFrame(from: ProtoReader, general: General): ServerFrame {
 }
 
 function writeRelayFrame(to: ProtoWriter, frame: RelayFrame, general: General): Buffer | null {
-  const { format, groups, closed, reattach, allAttached = false } = frame;
+  const { format, groups, closed, reattach, allAttached = false, applied = 0 } = frame;
   if (reattach !== undefined) return general.relayFrame.serialize(encodeRelayFrame(frame));
   to.number(N1, format);
-  for (const { client, requests, keepalive } of groups) {
+  for (const { client, requests, keepalive, identity } of groups) {
     const begun = to.begin(L2);
     to.number(N1, client);
     writeRequests(to, requests, general.relayRequest);
     if (keepalive !== undefined) writeKeepalive(to, keepalive);
+    if (identity !== undefined) writeIdentity(to, L4, identity);
     to.end(begun);
   }
   if (closed.length > 0) to.numbers(L3, closed);
   to.bool(N5, allAttached);
+  to.number(N6, applied);
   return null;
 }
 
@@ -178,6 +188,7 @@ function readRelayFrame(from: ProtoReader, general: General): RelayFrame {
   const groups: RelayGroup[] = [];
   const closed: number[] = [];
   let allAttached = false;
+  let applied = 0;
   while (from.at < from.length) {
     const tag = from.number();
     if (tag === N1) format = from.number();
@@ -186,11 +197,17 @@ function readRelayFrame(from: ProtoReader, general: General): RelayFrame {
     else if (tag === N3) closed.push(from.number());
     else if (tag === L4) return decodeRelayFrame(general.relayFrame.deserialize(from.all()));
     else if (tag === N5) allAttached = from.bool();
+    else if (tag === N6) applied = from.number();
     else from.skip(tag);
   }
   checkFormat(format);
-  const frame = { format, groups, closed };
-  return allAttached ? { ...frame, allAttached } : frame;
+  return {
+    format,
+    groups,
+    closed,
+    ...(allAttached ? { allAttached } : {}),
+    ...(applied > 0 ? { applied } : {}),
+  };
 }
 
 function readRelayGroup(from: ProtoReader, general: GeneralCodec): RelayGroup {
@@ -198,15 +215,18 @@ function readRelayGroup(from: ProtoReader, general: GeneralCodec): RelayGroup {
   let client = 0;
   const requests: RelayRequest[] = [];
   let keepalive: KeepaliveRequest | undefined;
+  let identity: Identity | undefined;
   while (from.at < end) {
     const tag = from.number();
     if (tag === N1) client = from.number();
     else if (tag === L2) requests.push(readRequest(from, general, decodeRelayRequest));
     else if (tag === L3) keepalive = readKeepaliveRequest(from);
+    else if (tag === L4) identity = readIdentity(from);
     else from.skip(tag);
   }
   from.ended(end);
-  return keepalive === undefined ? { client, requests } : { client, requests, keepalive };
+  const group = keepalive === undefined ? { client, requests } : { client, requests, keepalive };
+  return identity === undefined ? group : { ...group, identity };
 }
 
 function writeLeaderFrame(to: ProtoWriter, { position, groups }: LeaderFrame, general: General): null {

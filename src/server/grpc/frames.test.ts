@@ -101,10 +101,8 @@ describe('what does not fit is refused, never guessed at', () => {
   });
 
   test('an answer of an unknown kind', () => {
-    for (const answer of [{ id: 7 }, { id: 7, wrongGroup: { mapVersion: 2 } }]) {
-      const frame = sent('ServerFrame', { ...encodeServerFrame(FRAME), answers: [answer] });
-      expect(() => decodeServerFrame(frame)).toThrow(/answer 7/);
-    }
+    const frame = sent('ServerFrame', { ...encodeServerFrame(FRAME), answers: [{ id: 7 }] });
+    expect(() => decodeServerFrame(frame)).toThrow(/answer 7/);
   });
 
   test('a relayed request of an unknown kind, or one that opens a session for nobody', () => {
@@ -185,8 +183,6 @@ test('each variant and field of the TypeScript frames has its twin in proto/, an
   for (const { config } of fc.sample(COMMANDS.configure, frames)) {
     if (config !== null) inUse.note('NamespaceConfig', encodeConfig(config));
   }
-  /** Comes with namespaces of several groups. */
-  const notYet = ['Answer.wrongGroup', 'WrongGroup.mapVersion'];
   const roots = [
     'ClientFrame',
     'ServerFrame',
@@ -197,7 +193,7 @@ test('each variant and field of the TypeScript frames has its twin in proto/, an
   ];
   const messages = new Set(roots.flatMap(closure));
   const inProto = [...messages].flatMap((name) => fieldsOf(name).map((field) => `${name}.${field.name}`));
-  expect([...inUse.paths].sort()).toEqual(inProto.filter((path) => !notYet.includes(path)).sort());
+  expect([...inUse.paths].sort()).toEqual(inProto.sort());
   expect(inProto.length).toBeGreaterThan(200);
 });
 

@@ -87,7 +87,6 @@ export function decodeAnswer(answer: AnswerMessage): Answer {
       return { id: answer.id, body: { type: 'locks', locks, more: body.more as boolean } };
     }
     case 'none':
-    case 'wrongGroup':
       throw new MessageError(`answer ${answer.id} is of a kind that this program does not know`);
     default:
       return { id: answer.id, body: body as unknown as AnswerBody };

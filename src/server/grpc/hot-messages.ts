@@ -5,7 +5,7 @@
  */
 
 import type { Mode } from '../../api/config.ts';
-import type { Acquire, Cancel, LockEvent, Release, RevokeCause } from '../../api/entry.ts';
+import type { Acquire, Cancel, Identity, LockEvent, Release, RevokeCause } from '../../api/entry.ts';
 import type {
   KeepaliveAnswer,
   KeepaliveRequest,
@@ -241,6 +241,26 @@ export function readPosition(from: ProtoReader): Position {
   }
   from.ended(end);
   return { lineage, epoch, index };
+}
+
+export function writeIdentity(to: ProtoWriter, tag: number, { account, podUid }: Identity): void {
+  const begun = to.begin(tag);
+  to.text(L1, account);
+  to.text(L2, podUid);
+  to.end(begun);
+}
+
+export function readIdentity(from: ProtoReader): Identity {
+  const end = from.end();
+  let [account, podUid] = ['', ''];
+  while (from.at < end) {
+    const tag = from.number();
+    if (tag === L1) account = from.text();
+    else if (tag === L2) podUid = from.text();
+    else from.skip(tag);
+  }
+  from.ended(end);
+  return { account, podUid };
 }
 
 export function writeKeepaliveRequest(to: ProtoWriter, { number, sessions }: KeepaliveRequest): void {

@@ -3,18 +3,21 @@
  * an identity; everything else is the front end's.
  */
 import type { Buffer } from 'node:buffer';
-import { status, type UntypedServiceImplementation } from '@grpc/grpc-js';
-import type { Identity } from '../../api/entry.ts';
-import type { ClientStream } from '../../api/wire.ts';
+import { Metadata, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { ClientStream, ServerFrame } from '../../api/wire.ts';
 import type { FrontEnd } from '../front-end.ts';
+import type { Proof } from '../security/tokens.ts';
 import { CallError, toServiceError } from './status.ts';
 import { BoundedWriter, type ConnectMethod, type ServerStream } from './streams.ts';
 
 /** What a client may leave unread; then its stream is cut, and it attaches anew (rule S9). */
 const UNREAD_BYTES_MAX = 1024 * 1024;
 
-/** Who a stream comes from. Throws when it does not prove it. */
-export type Identify = (stream: ServerStream) => Identity;
+/** Who a stream comes from. Rejects when it does not prove it. */
+export type Identify = (stream: ServerStream) => Promise<Caller>;
+
+/** `untilMs` left out: nobody has to prove anything here. */
+export type Caller = Pick<Proof, 'identity'> & Partial<Proof>;
 
 export interface LockServiceOptions {
   readonly method: ConnectMethod;
@@ -28,7 +31,10 @@ export function lockService(options: LockServiceOptions): UntypedServiceImplemen
 
 function serve(call: ServerStream, { method, frontEnd, identify }: LockServiceOptions): void {
   let stream: ClientStream | null = null;
+  let isOpen = true;
   const end = (error?: unknown): void => {
+    if (!isOpen) return;
+    isOpen = false;
     writer.close();
     stream?.close();
     stream = null;
@@ -38,22 +44,24 @@ function serve(call: ServerStream, { method, frontEnd, identify }: LockServiceOp
   const writer = new BoundedWriter(call, UNREAD_BYTES_MAX, () =>
     end(new CallError(status.RESOURCE_EXHAUSTED, 'this client does not read what it is sent')),
   );
+  // Without a listener a call that is cancelled early would end the process.
+  call.on('error', () => undefined);
   call.on('cancelled', () => end());
   call.on('end', () => end());
-  try {
-    stream = frontEnd.connect(identify(call), {
-      onFrame: (frame) => writer.write(method.response.encode(frame)),
-      onClose: () => end(),
+  const connect = ({ identity, untilMs }: Caller): void => {
+    if (!isOpen) return;
+    const onFrame = (frame: ServerFrame) => writer.write(method.response.encode(frame));
+    stream = frontEnd.connect(identity, { onFrame, onClose: () => end() }, untilMs);
+    // Says that the stream is accepted, before there is anything to answer.
+    call.sendMetadata(new Metadata());
+    // Only now: until then what the client sends waits.
+    call.on('data', (bytes: Buffer) => {
+      try {
+        stream?.send(method.request.decode(bytes));
+      } catch (error) {
+        end(error);
+      }
     });
-  } catch (error) {
-    end(error);
-    return;
-  }
-  call.on('data', (bytes: Buffer) => {
-    try {
-      stream?.send(method.request.decode(bytes));
-    } catch (error) {
-      end(error);
-    }
-  });
+  };
+  identify(call).then(connect, end);
 }

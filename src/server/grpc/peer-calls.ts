@@ -2,10 +2,11 @@
  * Calls between the replicas of one group for operators: what only the leader can answer is passed on to it, unchanged, and each
  * replica can be asked about itself. They use the address of the relay and its credentials, which applications do not have.
  */
-import { type ChannelCredentials, Client, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { Client, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { LeaseholdError } from '../../api/errors.ts';
 import type { LockLog } from '../../log/port.ts';
 import type { Runtime } from '../../platform/runtime.ts';
+import type { Dial } from '../security/tls.ts';
 import type { Message, Protocol } from './proto.ts';
 import { SERVER_ID_HEADER } from './relay-client.ts';
 import { CHANNEL_OPTIONS } from './streams.ts';
@@ -24,7 +25,8 @@ export interface PeerCallsOptions {
   readonly serverId: string;
   /** Where the relay of each replica is, by server id. */
   readonly addresses: Readonly<Record<string, string>>;
-  readonly credentials: ChannelCredentials;
+  /** How a replica is dialled; asked for each call, since certificates may have been replaced. */
+  readonly dial: (serverId: string) => Dial;
 }
 
 export class PeerCalls {
@@ -74,7 +76,7 @@ export class PeerCalls {
     request: object,
     withinMs = ANSWER_MS_MAX,
   ): Promise<Message> {
-    const { addresses, credentials, protocol, runtime } = this.#options;
+    const { addresses, dial, protocol, runtime } = this.#options;
     const address = Object.hasOwn(addresses, serverId) ? addresses[serverId] : undefined;
     const definition = protocol.service(service)[method];
     if (definition === undefined) throw new RangeError(`proto/ defines no ${service}.${method}`);
@@ -84,7 +86,8 @@ export class PeerCalls {
         `${serverId} leads, and is no replica of this group as configured`,
       );
     }
-    const client = new Client(address, credentials, CHANNEL_OPTIONS);
+    const { credentials, options } = dial(serverId);
+    const client = new Client(address, credentials, { ...CHANNEL_OPTIONS, ...options });
     const metadata = new Metadata();
     metadata.set(SERVER_ID_HEADER, this.#options.serverId);
     const { path, requestSerialize, responseDeserialize } = definition;

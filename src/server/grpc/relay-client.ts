@@ -2,12 +2,13 @@
  * A front end's stream to the leader of its group.
  */
 import type { Buffer } from 'node:buffer';
-import { type ChannelCredentials, Client, Metadata, type StatusObject, status } from '@grpc/grpc-js';
+import { Client, Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import type { RelayFrame } from '../../api/wire.ts';
 import type { DialLeader, LeaderStream, LeaderStreamHandler } from '../leader-link.ts';
+import type { Dial } from '../security/tls.ts';
 import { asIs, BoundedWriter, CHANNEL_OPTIONS, type RelayMethod } from './streams.ts';
 
-/** Which replica it is that calls; until there is mutual TLS it is taken at its word. */
+/** Which replica it is that calls; its certificate must prove it. */
 export const SERVER_ID_HEADER = 'leasehold-server-id';
 /** What the leader may leave unread, before the stream counts as broken. */
 const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
@@ -18,23 +19,25 @@ export interface RelayClientOptions {
   readonly serverId: string;
   /** Where the relay service of each replica is, by server id. */
   readonly addresses: Readonly<Record<string, string>>;
-  readonly credentials: ChannelCredentials;
+  /** How a replica is dialled; asked for each stream, since certificates may have been replaced. */
+  readonly dial: (serverId: string) => Dial;
 }
 
 export function relayDialer(options: RelayClientOptions): DialLeader {
   return (serverId, handler) => {
     const { addresses } = options;
     const address = Object.hasOwn(addresses, serverId) ? addresses[serverId] : undefined;
-    return address === undefined ? null : dial(address, handler, options);
+    return address === undefined ? null : dial({ serverId, address }, handler, options);
   };
 }
 
 function dial(
-  address: string,
+  leader: { readonly serverId: string; readonly address: string },
   handler: LeaderStreamHandler,
-  { method, serverId, credentials }: RelayClientOptions,
+  { method, serverId, dial: dialTo }: RelayClientOptions,
 ): LeaderStream {
-  const client = new Client(address, credentials, CHANNEL_OPTIONS);
+  const { credentials, options } = dialTo(leader.serverId);
+  const client = new Client(leader.address, credentials, { ...CHANNEL_OPTIONS, ...options });
   const metadata = new Metadata();
   metadata.set(SERVER_ID_HEADER, serverId);
   const call = client.makeBidiStreamRequest(method.definition.path, asIs, asIs, metadata);

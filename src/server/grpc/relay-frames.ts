@@ -1,3 +1,4 @@
+import type { Identity } from '../../api/entry.ts';
 import type {
   BulkReattachment,
   KeepaliveRequest,
@@ -15,6 +16,7 @@ interface RelayGroupMessage {
   readonly client: number;
   readonly requests: readonly RequestMessage[];
   readonly keepalive: KeepaliveRequest | null;
+  readonly identity: Identity | null;
 }
 
 interface RelayFrameMessage {
@@ -39,10 +41,11 @@ export function encodeRelayFrame({
   allAttached,
   applied,
 }: RelayFrame): Message {
-  const encodedGroups = groups.map(({ client, requests, keepalive }) => ({
+  const encodedGroups = groups.map(({ client, requests, keepalive, identity }) => ({
     client,
     requests: requests.map(encodeRequest),
     keepalive,
+    identity,
   }));
   return { format, groups: encodedGroups, closed, reattach, allAttached, applied };
 }
@@ -64,9 +67,13 @@ function decodeReattach({ sessions, seen }: NonNullable<RelayFrameMessage['reatt
   return { sessions, seen: seen ?? NOWHERE };
 }
 
-function decodeRelayGroup({ client, requests, keepalive }: RelayGroupMessage): RelayGroup {
-  const decoded = requests.map(decodeRelayRequest);
-  return keepalive === null ? { client, requests: decoded } : { client, requests: decoded, keepalive };
+function decodeRelayGroup({ client, requests, keepalive, identity }: RelayGroupMessage): RelayGroup {
+  return {
+    client,
+    requests: requests.map(decodeRelayRequest),
+    ...(keepalive === null ? {} : { keepalive }),
+    ...(identity === null ? {} : { identity }),
+  };
 }
 
 export function decodeRelayRequest(request: RequestMessage): RelayRequest {

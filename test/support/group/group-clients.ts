@@ -3,7 +3,6 @@
  * everything and sessions that pass one lock from hand to hand.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { credentials } from '@grpc/grpc-js';
 import { LeaseholdError } from '../../../src/api/errors.ts';
 import { createMetrics } from '../../../src/platform/metrics.ts';
 import { createSystemRuntime } from '../../../src/platform/system-runtime.ts';
@@ -65,7 +64,6 @@ export class GroupClients {
         runtime,
         endpoints,
         first,
-        credentials: credentials.createInsecure(),
       });
       const sidecar = new Sidecar({ runtime, store: new MemoryStateStore() });
       sidecar.addNamespace({

@@ -11,6 +11,7 @@ import type {
   Command,
   CommandResult,
   HistoryEntry,
+  Identity,
   LockEvent,
   OpenSession,
   SessionId,
@@ -48,6 +49,7 @@ export class FrontEndStub implements FrontEndLink {
   readonly notices: Sent<SessionNotice>[] = [];
   readonly keepalives: Sent<KeepaliveAnswer>[] = [];
   readonly #bench: LeaderBench;
+  readonly #identities = new Map<number, Identity>();
   #lastId = 0;
 
   constructor(bench: LeaderBench) {
@@ -69,7 +71,7 @@ export class FrontEndStub implements FrontEndLink {
   /** Sends requests of one client stream in one frame; their ids. */
   ask(client: number, ...bodies: readonly (ClientCommand | ReadQuery)[]): number[] {
     const requests = bodies.map((body) => ({ id: ++this.#lastId, body }));
-    const groups = [{ client, requests }];
+    const groups = [{ client, requests, ...this.#introduction(client) }];
     this.#bench.leader.receive(this, { format: FORMAT_VERSION, groups, closed: [] });
     return requests.map(({ id }) => id);
   }
@@ -78,13 +80,22 @@ export class FrontEndStub implements FrontEndLink {
     const keepalive = { number, sessions: sessions.map(([session, attach]) => ({ session, attach })) };
     this.#bench.leader.receive(this, {
       format: FORMAT_VERSION,
-      groups: [{ client, requests: [], keepalive }],
+      groups: [{ client, requests: [], keepalive, ...this.#introduction(client) }],
       closed: [],
     });
   }
 
   closeClient(client: number): void {
     this.#bench.leader.receive(this, { format: FORMAT_VERSION, groups: [], closed: [client] });
+  }
+
+  /** Whoever is not given another identity is the one that sessions are opened with. */
+  introduce(client: number, identity: Identity): void {
+    this.#identities.set(client, identity);
+  }
+
+  #introduction(client: number): { readonly identity: Identity } {
+    return { identity: this.#identities.get(client) ?? openCommand().identity };
   }
 
   answerTo(id: number | undefined): AnswerBody | undefined {

@@ -1,0 +1,127 @@
+/**
+ * TLS from files. New connections use what the files hold now; those that are open stay as they are. Files that do not fit together (a key
+ * without its certificate, half a rotation) change nothing.
+ *
+ * A replica is who its certificate says: DNS name `<serverId>.<group>`. The one that dials checks the name of whom it reaches like any host
+ * name, and the one that is reached looks for the names in the caller's certificate. A certificate of another group, or a client's, has
+ * no such name.
+ */
+import type { Buffer } from 'node:buffer';
+import { isIP } from 'node:net';
+import {
+  checkServerIdentity,
+  createSecureContext,
+  type PeerCertificate,
+  type SecureContextOptions,
+} from 'node:tls';
+import { type ChannelCredentials, type ClientOptions, credentials, ServerCredentials } from '@grpc/grpc-js';
+import type { Runtime } from '../../platform/runtime.ts';
+import { WatchedFiles } from '../../platform/watched-files.ts';
+import { reloadsTo } from './reloads.ts';
+
+/** Paths. */
+interface KeyPairFiles {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** PEM. */
+export interface KeyPair {
+  readonly ca: Buffer | null;
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+const VERSION = { minVersion: 'TLSv1.3' } as const;
+
+/** Throws when they cannot be read or do not fit together. */
+export function watchKeyPair(
+  files: KeyPairFiles & { readonly ca?: string },
+  { timers, logger }: Runtime,
+): WatchedFiles<KeyPair> {
+  return new WatchedFiles({
+    paths: [files.cert, files.key, ...(files.ca === undefined ? [] : [files.ca])],
+    parse: ([cert, key, ca = null]) => {
+      const pair = { cert: cert as Buffer, key: key as Buffer, ca };
+      createSecureContext(contextOf(pair));
+      return pair;
+    },
+    timers,
+    onReload: reloadsTo(logger),
+  });
+}
+
+export function watchCa(path: string, { timers, logger }: Runtime): WatchedFiles<Buffer> {
+  return new WatchedFiles({
+    paths: [path],
+    parse: ([ca]) => {
+      if (!String(ca).includes('-----BEGIN CERTIFICATE-----'))
+        throw new Error(`${path} holds no certificate`);
+      createSecureContext({ ca: ca as Buffer });
+      return ca as Buffer;
+    },
+    timers,
+    onReload: reloadsTo(logger),
+  });
+}
+
+function contextOf({ cert, key, ca }: KeyPair): SecureContextOptions {
+  return { ...VERSION, cert, key, ...(ca === null ? {} : { ca }) };
+}
+
+/** Of a server whose certificate may be replaced; with a CA it takes only clients that show a certificate of it. */
+export class ReloadingServerCredentials extends ServerCredentials {
+  constructor(pair: WatchedFiles<KeyPair>) {
+    const isMutual = pair.value.ca !== null;
+    super({ requestCert: isMutual, rejectUnauthorized: isMutual, ...VERSION }, contextOf(pair.value));
+    pair.onChange((value) => this.updateSecureContextOptions(contextOf(value)));
+  }
+
+  _equals(other: ServerCredentials): boolean {
+    return this === other;
+  }
+}
+
+/** How one connection is made. */
+export interface Dial {
+  readonly credentials: ChannelCredentials;
+  readonly options: ClientOptions;
+}
+
+export function dialPlaintext(): Dial {
+  return { credentials: credentials.createInsecure(), options: {} };
+}
+
+/** From a replica to another, which must be who it is said to be. */
+export function dialReplica({ value: { ca, cert, key } }: WatchedFiles<KeyPair>, name: string): Dial {
+  return { credentials: credentials.createSsl(ca, key, cert), options: expectName(name) };
+}
+
+/** To a lock server whose certificate must be for `serverName`, or else for the host of `endpoint`. */
+export function dialServer(ca: Buffer, endpoint: string, serverName?: string): Dial {
+  if (serverName !== undefined) {
+    return { credentials: credentials.createSsl(ca), options: expectName(serverName) };
+  }
+  const host = endpoint.slice(0, endpoint.lastIndexOf(':')).replace(/^\[|\]$/g, '');
+  if (isIP(host) === 0) return { credentials: credentials.createSsl(ca), options: {} };
+  // TLS knows no address as a name to ask for, so it is asked for none that exists; the certificate must be for the address.
+  const verify = (_name: string, certificate: PeerCertificate) => checkServerIdentity(host, certificate);
+  return {
+    credentials: credentials.createSsl(ca, null, null, { checkServerIdentity: verify }),
+    options: { 'grpc.ssl_target_name_override': 'address.invalid' },
+  };
+}
+
+function expectName(name: string): ClientOptions {
+  return { 'grpc.ssl_target_name_override': name, 'grpc.default_authority': name };
+}
+
+export function replicaName(serverId: string, group: string): string {
+  return `${serverId}.${group}`;
+}
+
+/** Whether a certificate, as Node.js shows its alternative names (`DNS:a.b, URI:...`), is of this replica. */
+export function provesReplica(subjectAltName: string | undefined, serverId: string, group: string): boolean {
+  const names = (subjectAltName ?? '').split(', ');
+  return names.includes(`DNS:${replicaName(serverId, group)}`);
+}
