@@ -24,9 +24,12 @@ export interface Position {
   readonly index: number;
 }
 
-/** What a client saw last: proof against a rolled-back log (rule S10). */
+/** A place that a client has seen committed: proof against a rolled-back log, if the leader made it (rule S10). */
 export interface Mark extends Position {
+  /** Of the entry at `index`. */
   readonly hash: string;
+  /** HMAC of all the rest under the group's key, 64 hex digits: only what a leader of this group said proves anything. */
+  readonly seal: string;
 }
 
 export interface GetLock {
@@ -110,7 +113,7 @@ export interface ClientFrame {
   readonly format: number;
   readonly requests: readonly ClientRequest[];
   readonly keepalive?: KeepaliveRequest;
-  /** With the first frame of a stream: what this client saw last. Not compared yet: one replica has nobody to compare with. */
+  /** With the first frame of a stream: what this client saw last (rule S10). */
   readonly mark?: Mark;
 }
 
@@ -172,6 +175,10 @@ export interface ServerFrame {
   readonly answers: readonly Answer[];
   readonly notices: readonly SessionNotice[];
   readonly keepalive?: KeepaliveAnswer;
+  /** From time to time: to be kept, and shown with the first frame of the next stream (rule S10). */
+  readonly mark?: Mark;
+  /** The log was rolled back and nobody serves it (rule S10): what happened and what to do, for people. */
+  readonly halted?: string;
 }
 
 /** A client's stream to a front end, from the client's side of it. */
@@ -201,6 +208,8 @@ export interface RelayGroup {
   readonly keepalive?: KeepaliveRequest;
   /** What the client stream proved: with the first group of a client on each stream to a leader. Commands act under it (rule C7). */
   readonly identity?: Identity;
+  /** What the client showed; passed on unread. */
+  readonly mark?: Mark;
 }
 
 /** A session that a client of the front end had attached before this leader came. */
@@ -235,6 +244,7 @@ export interface LeaderGroup {
   readonly answers: readonly Answer[];
   readonly notices: readonly SessionNotice[];
   readonly keepalives: readonly KeepaliveAnswer[];
+  readonly mark?: Mark;
 }
 
 export interface LeaderFrame {

@@ -2,11 +2,27 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Stored } from './engines.fixture.ts';
 import { appendEntries, entryAfter, placeAt, readAll, START, takeSnapshot } from './log.fixture.ts';
-import { CorruptLogError, DeposedError, type LockLog, TrimmedError } from './port.ts';
+import {
+  CorruptLogError,
+  DeposedError,
+  type LockLog,
+  ReplacedError,
+  type RollBackProof,
+  TrimmedError,
+} from './port.ts';
 import { hashOf } from './rules.ts';
 import { loadNewestSnapshot } from './snapshot-reader.ts';
 import { SnapshotWriter } from './snapshot-writer.ts';
 
+const proofOf = (lineage: string): RollBackProof => ({
+  lineage,
+  seenBy: 'client',
+  seen: { index: 9, hash: 'ab' },
+  found: '',
+  headIndex: 1,
+  serverId: 'server-a',
+  wallMs: 1,
+});
 const chunk = (text: string): Uint8Array => new TextEncoder().encode(text.repeat(1_000));
 
 /** `hasStandbys`: more than one process can have the log open. */
@@ -391,6 +407,65 @@ export function testContract(
       expect(await log.auditCursor()).toBeNull();
       await log.setAuditCursor(third, 3);
       expect(await log.auditCursor()).toBe(3);
+    });
+
+    test('the hash of each kept entry can be asked for', async () => {
+      const leadership = await log.campaign('server-a');
+      const entries = await appendEntries(log, leadership, 4);
+      expect(await log.entryHash(1)).toBe(entries[0]?.hash);
+      expect(await log.entryHash(4)).toBe(entries[3]?.hash);
+      expect(await log.entryHash(5)).toBeNull();
+      await expect(async () => log.entryHash(0)).rejects.toThrow(RangeError);
+      await takeSnapshot(log, leadership, entries[1]!, [chunk('a')]);
+      await takeSnapshot(log, leadership, entries[2]!, [chunk('b')]);
+      await log.trim(leadership);
+      await expect(log.entryHash(2)).rejects.toThrow(TrimmedError);
+      expect(await log.entryHash(3)).toBe(entries[2]?.hash);
+    });
+
+    test('a halt ends the leadership and stays, with its first proof, over re-opening (rule S10)', async () => {
+      const leadership = await log.campaign('server-a');
+      const [entry] = await appendEntries(log, leadership, 1);
+      const head = { index: 1, hash: entry!.hash };
+      const proof = proofOf(log.lineage);
+      await log.halt({ ...proof, lineage: 'another' });
+      expect(await log.standing()).toEqual({ lineage: log.lineage, head, halted: null });
+      await log.halt(proof);
+      await log.halt({ ...proof, serverId: 'server-b' });
+      expect(await log.append(leadership, entryAfter(head))).toBe('deposed');
+      expect(await log.leader()).toBeNull();
+      await log.close();
+      log = await stored.open();
+      expect(await log.standing()).toEqual({ lineage: log.lineage, head, halted: proof });
+    });
+
+    test('a new lineage is an empty log with a floor, and ends all that was (rule S10)', async () => {
+      const old = log.lineage;
+      const first = await log.birth();
+      expect(first).toEqual({ sealKey: expect.stringMatching(/^[0-9a-f]{64}$/), tokenFloor: 0, quietMs: 0 });
+      const leadership = await log.campaign('server-a');
+      const entries = await appendEntries(log, leadership, 3);
+      await takeSnapshot(log, leadership, entries[0]!, [chunk('a')]);
+      await log.setAuditCursor(leadership, 2);
+      await log.halt(proofOf(old));
+      const lineage = await log.beginLineage({ tokenFloor: 2 ** 50, quietMs: 60_000 });
+      expect(lineage).not.toBe(old);
+      expect((await log.standing()).lineage).toBe(lineage);
+      expect(await log.append(leadership, entryAfter(entries[2]!))).toBe('deposed');
+      await expect(log.beginLineage({ tokenFloor: 0, quietMs: 0 })).rejects.toThrow(ReplacedError);
+      await log.close();
+
+      log = await stored.open();
+      expect(log.lineage).toBe(lineage);
+      expect(await log.standing()).toEqual({ lineage, head: { index: 0, hash: '' }, halted: null });
+      expect(await log.birth()).toEqual({ ...first, tokenFloor: 2 ** 50, quietMs: 60_000 });
+      expect(await log.snapshots()).toEqual([]);
+      expect(await log.auditCursor()).toBeNull();
+      expect(await log.retainedBytes()).toBe(0);
+      const next = await log.campaign('server-a');
+      expect(next.epoch).toBeGreaterThan(leadership.epoch);
+      const again = await appendEntries(log, next, 2);
+      expect(await readAll(log, 1)).toEqual(again);
     });
 
     test('a log goes on where it was after close and re-open', async () => {

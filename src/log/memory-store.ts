@@ -4,15 +4,20 @@
  * changed afterwards.
  */
 import { ok as assert } from 'node:assert';
+import { Buffer } from 'node:buffer';
 import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT } from './limits.ts';
 import {
   type AppendOutcome,
+  type Birth,
   CorruptLogError,
   type LeaderRecord,
   type Leadership,
   type LogPosition,
   type OpenSnapshot,
+  ReplacedError,
+  type RollBackProof,
   type SnapshotManifest,
+  type Standing,
   type StoredEntry,
   TrimmedError,
 } from './port.ts';
@@ -30,7 +35,7 @@ import {
   requireLeader,
   type WriteState,
 } from './rules.ts';
-import type { LogStore } from './store.ts';
+import type { LogStore, NewLife } from './store.ts';
 
 interface StoredSnapshot {
   readonly id: string;
@@ -43,12 +48,14 @@ interface StoredSnapshot {
 }
 
 export class MemoryStore implements LogStore {
-  readonly lineage: string;
+  #lineage: string;
+  #birth: Birth;
+  #halted: RollBackProof | null = null;
   #epoch = 0;
   #serverId = '';
   #fence = '';
   #head = EMPTY_HEAD;
-  readonly #entries: StoredEntry[] = [];
+  #entries: StoredEntry[] = [];
   #firstIndex = 1;
   #firstPrevious = '';
   #retainedBytes = 0;
@@ -60,13 +67,77 @@ export class MemoryStore implements LogStore {
   /** `lineage`: a random id, new for every life of a log (rule M3). */
   constructor(lineage: string) {
     assert(lineage !== '', 'a log has a lineage');
-    this.lineage = lineage;
+    this.#lineage = lineage;
+    this.#birth = { sealKey: hashOf(Buffer.from(`seal of ${lineage}`)), tokenFloor: 0, quietMs: 0 };
+  }
+
+  get lineage(): string {
+    return this.#lineage;
+  }
+
+  birth(): Birth {
+    return this.#birth;
+  }
+
+  standing(): Standing {
+    return { lineage: this.#lineage, head: this.#head, halted: this.#halted };
+  }
+
+  halt(proof: RollBackProof): void {
+    if (proof.lineage !== this.#lineage) return;
+    this.#halted ??= proof;
+    this.depose();
+    assert(this.#halted !== null && this.leader() === null, 'nobody leads a halted log');
+  }
+
+  beginLineage(from: string, { lineage, tokenFloor, quietMs }: NewLife): void {
+    if (this.#lineage === lineage) return;
+    if (this.#lineage !== from) throw new ReplacedError();
+    this.#lineage = lineage;
+    this.#birth = { ...this.#birth, tokenFloor, quietMs };
+    this.#halted = null;
+    this.depose();
+    this.#head = EMPTY_HEAD;
+    this.#entries = [];
+    this.#firstIndex = 1;
+    this.#firstPrevious = '';
+    this.#retainedBytes = 0;
+    this.#snapshots = [];
+    this.#auditCursor = null;
+  }
+
+  /** For tests: this store as it is now, to be put back in its place later, as an old copy of a disk would be. */
+  copy(): MemoryStore {
+    const copy = new MemoryStore(this.#lineage);
+    copy.restore(this);
+    return copy;
+  }
+
+  /** For tests: becomes what the copy was. Handles on this store notice nothing. */
+  restore(copy: MemoryStore): void {
+    this.#lineage = copy.#lineage;
+    this.#birth = copy.#birth;
+    this.#halted = copy.#halted;
+    this.#epoch = copy.#epoch;
+    this.#serverId = copy.#serverId;
+    this.#fence = copy.#fence;
+    this.#head = copy.#head;
+    this.#entries = [...copy.#entries];
+    this.#firstIndex = copy.#firstIndex;
+    this.#firstPrevious = copy.#firstPrevious;
+    this.#retainedBytes = copy.#retainedBytes;
+    this.#snapshots = copy.#snapshots.map((snapshot) => ({
+      ...snapshot,
+      chunks: [...snapshot.chunks],
+      hashes: [...snapshot.hashes],
+    }));
+    this.#auditCursor = copy.#auditCursor;
   }
 
   campaign(serverId: string): Leadership {
     this.#epoch += 1;
     this.#serverId = serverId;
-    this.#fence = `${this.lineage}/${this.#epoch}`;
+    this.#fence = `${this.#lineage}/${this.#epoch}`;
     this.#snapshots = this.#snapshots.filter((snapshot) => snapshot.manifest !== undefined);
     return { serverId, epoch: this.#epoch, fence: this.#fence };
   }
@@ -107,6 +178,11 @@ export class MemoryStore implements LogStore {
 
   head(): LogPosition {
     return this.#head;
+  }
+
+  entryHash(index: number): string | null {
+    if (index < this.#firstIndex) throw new TrimmedError(this.#firstIndex - 1);
+    return this.#entries[index - this.#firstIndex]?.hash ?? null;
   }
 
   readPage(fromIndex: number): readonly StoredEntry[] {

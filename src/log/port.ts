@@ -32,6 +32,37 @@ export interface LogPosition {
   readonly hash: string;
 }
 
+/** What holds for one life of a log from its first moment on. */
+export interface Birth {
+  /** Secret with which the group seals marks (rule S10): 64 hex digits, made with the first life and kept over all of them. */
+  readonly sealKey: string;
+  /** Every token of this life is greater (rule C12); 0: nothing is known of an earlier one. */
+  readonly tokenFloor: number;
+  /** Group time before which nothing is granted, since holders of the life before may still believe; 0 for a first life. */
+  readonly quietMs: number;
+}
+
+/** Proof that this log was rolled back: what somebody saw committed, and what stands there now (rule S10). */
+export interface RollBackProof {
+  readonly lineage: string;
+  readonly seenBy: 'client' | 'replica';
+  readonly seen: LogPosition;
+  /** Hash of the entry at that index now; empty: the log ends before it. */
+  readonly found: string;
+  readonly headIndex: number;
+  /** Which replica found out, and when by its wall clock; for people. */
+  readonly serverId: string;
+  readonly wallMs: number;
+}
+
+/** Whether a log may be served, at one moment of it. */
+export interface Standing {
+  /** Another one than the handle's: a new life has begun, and the handle is of no more use. */
+  readonly lineage: string;
+  readonly head: LogPosition;
+  readonly halted: RollBackProof | null;
+}
+
 /** A snapshot of the state after entry `index`, whole. */
 export interface SnapshotManifest {
   readonly id: string;
@@ -75,6 +106,30 @@ export class DeposedError extends Error {
   }
 }
 
+/** The log was found rolled back: nobody may serve it until somebody begins a new lineage (rule S10). */
+export class HaltedError extends Error {
+  readonly proof: RollBackProof;
+  constructor(proof: RollBackProof) {
+    super(`this log was rolled back: ${describeProof(proof)}`);
+    this.name = 'HaltedError';
+    this.proof = proof;
+  }
+}
+
+/** A new lineage has begun under this handle: open the log again. */
+export class ReplacedError extends Error {
+  constructor() {
+    super('a new lineage of this log has begun; it has to be opened again');
+    this.name = 'ReplacedError';
+  }
+}
+
+/** In words, for people. */
+export function describeProof({ seenBy, seen, found, headIndex }: RollBackProof): string {
+  const there = found === '' ? `the log ends at ${headIndex}` : 'another entry stands there now';
+  return `a ${seenBy} saw entry ${seen.index} committed, and ${there}`;
+}
+
 /** The stored log contradicts itself (a gap, a wrong hash): never repaired silently. */
 export class CorruptLogError extends Error {
   constructor(message: string, options?: ErrorOptions) {
@@ -101,6 +156,21 @@ export interface LockLog {
    */
   append(leadership: Leadership, entry: StoredEntry): Promise<AppendOutcome>;
   head(): Promise<LogPosition>;
+  /** Hash of the committed entry at `index`, from 1; null above the head. Throws TrimmedError. */
+  entryHash(index: number): Promise<string | null>;
+  birth(): Promise<Birth>;
+  standing(): Promise<Standing>;
+  /**
+   * Nobody can write this log any more, in one step with the proof: the leadership there is ends, and whoever wins the log later
+   * finds the proof (rule S10). The first proof stays. A proof about another lineage changes nothing.
+   */
+  halt(proof: RollBackProof): Promise<void>;
+  /**
+   * Ends this life of the log, in one step: entries, snapshots, leadership and halt go, and an empty log of a new random
+   * lineage is there. Whoever has the log open must open it again. Returns the new lineage.
+   * @throws ReplacedError another one has begun since this handle was opened.
+   */
+  beginLineage(life: Pick<Birth, 'tokenFloor' | 'quietMs'>): Promise<string>;
   /** Committed entries from `fromIndex` to the head at the time of each step, in order, without gaps. Throws TrimmedError. */
   read(fromIndex: number): AsyncIterable<StoredEntry>;
   /** Bytes of the entries that are kept (after trims) above `aboveIndex`, by default of all: decides what is due (rules L4, L5). */

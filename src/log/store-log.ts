@@ -6,12 +6,15 @@ import { LogClosedError, LogUnavailableError } from './errors.ts';
 import { CALL_TRIES, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN } from './limits.ts';
 import type {
   AppendOutcome,
+  Birth,
   LeaderRecord,
   Leadership,
   LockLog,
   LogPosition,
   OpenSnapshot,
+  RollBackProof,
   SnapshotManifest,
+  Standing,
   StoredEntry,
 } from './port.ts';
 import { checkReadFrom } from './rules.ts';
@@ -20,7 +23,7 @@ import type { StoreArguments, StoreCaller, StoreMethod, StoreReply } from './sto
 export interface StoreLogPorts {
   /** Waits before a call is repeated. */
   readonly pause: (delayMs: number) => Promise<void>;
-  /** A new random id for a snapshot. */
+  /** A new random id, for a snapshot or a lineage. */
   readonly newId: () => string;
   /** Told when calls begin to stay without an answer, and when the first is answered again: once each per outage. */
   readonly onOutage?: (change: OutageChange) => void;
@@ -97,6 +100,29 @@ export class StoreLog implements LockLog {
 
   head(): Promise<LogPosition> {
     return this.#call('head', []);
+  }
+
+  entryHash(index: number): Promise<string | null> {
+    checkReadFrom(index);
+    return this.#call('entryHash', [index]);
+  }
+
+  birth(): Promise<Birth> {
+    return this.#call('birth', []);
+  }
+
+  standing(): Promise<Standing> {
+    return this.#call('standing', []);
+  }
+
+  halt(proof: RollBackProof): Promise<void> {
+    return this.#call('halt', [proof]);
+  }
+
+  async beginLineage(life: Pick<Birth, 'tokenFloor' | 'quietMs'>): Promise<string> {
+    const lineage = this.#ports.newId();
+    await this.#call('beginLineage', [this.lineage, { ...life, lineage }]);
+    return lineage;
   }
 
   async *read(fromIndex: number): AsyncIterable<StoredEntry> {

@@ -6,17 +6,26 @@
  */
 import type {
   AppendOutcome,
+  Birth,
   LeaderRecord,
   Leadership,
   LogPosition,
   OpenSnapshot,
+  RollBackProof,
   SnapshotManifest,
+  Standing,
   StoredEntry,
 } from './port.ts';
+
+/** A new life of a log; its seal key stays. */
+export interface NewLife extends Pick<Birth, 'tokenFloor' | 'quietMs'> {
+  readonly lineage: string;
+}
 
 /** Steps that read; also what a read-only opener can do. */
 export interface LogReader {
   head(): LogPosition;
+  entryHash(index: number): string | null;
   /** Checked entries from `fromIndex` on, at most a page; none = `fromIndex` is above the head. */
   readPage(fromIndex: number): readonly StoredEntry[];
   retainedBytes(aboveIndex: number): number;
@@ -25,6 +34,11 @@ export interface LogReader {
 }
 
 export interface LogStore extends LogReader {
+  birth(): Birth;
+  standing(): Standing;
+  halt(proof: RollBackProof): void;
+  /** `from`: the lineage that ends. @throws ReplacedError when it is neither that nor `life.lineage`. */
+  beginLineage(from: string, life: NewLife): void;
   campaign(serverId: string): Leadership;
   leader(): LeaderRecord | null;
   /** True when the leadership of `epoch` was in force until now. */

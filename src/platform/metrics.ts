@@ -52,6 +52,12 @@ export interface ServerGauges {
   readonly snapshotBytes: number;
 }
 
+/**
+ * What became of a client's mark. `trimmed`: it lies below the log's start. `otherLineage`: of another life of the log, where it proves
+ * nothing. `forged`: no leader of this group made it. `unchecked`: too many waited.
+ */
+export type MarkOutcome = 'matched' | 'trimmed' | 'otherLineage' | 'forged' | 'unchecked' | 'rolledBack';
+
 /** One namespace's lock group as its leader sees it. */
 export interface ServerMetrics {
   granted(waitedMs: number): void;
@@ -65,6 +71,10 @@ export interface ServerMetrics {
   /** The loop or the commits stood still (rule S6). */
   stalled(durationMs: number): void;
   leaderChanged(): void;
+  /** A client showed a mark (rule S10). */
+  markShown(outcome: MarkOutcome): void;
+  /** This replica found the log rolled back and serves nothing. */
+  halted(): void;
   /** Read at each scrape; call the answer to stop. */
   observe(read: () => ServerGauges): () => void;
 }
@@ -220,6 +230,11 @@ function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics 
   const batches = make.histogram('batch_commands', 'Commands in one entry.', label, BATCH_COMMANDS);
   const stalls = make.histogram('stall_seconds', 'Times the leader stood still.', label, COMMIT_SECONDS);
   const changes = make.counter('leader_changes_total', 'Take-overs of the group.', label);
+  const marks = make.counter('marks_total', 'Marks that clients showed, by what the log says to them.', [
+    'namespace',
+    'outcome',
+  ]);
+  const halts = make.counter('halts_total', 'Times a replica found its log rolled back.', label);
   const gauges = make.gauges<ServerGauges>({
     sessions: ['sessions', 'Open sessions.'],
     heldLocks: ['held_locks', 'Held locks.'],
@@ -243,6 +258,8 @@ function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics 
     },
     stalled: (durationMs) => stalls.observe({ namespace }, durationMs / MS_PER_SECOND),
     leaderChanged: () => changes.inc({ namespace }),
+    markShown: (outcome) => marks.inc({ namespace, outcome }),
+    halted: () => halts.inc({ namespace }),
     observe: (read) => gauges(namespace, read),
   });
 }
@@ -270,5 +287,7 @@ export const silentServerMetrics: ServerMetrics = {
   committed: ignore,
   stalled: ignore,
   leaderChanged: ignore,
+  markShown: ignore,
+  halted: ignore,
   observe: () => ignore,
 };

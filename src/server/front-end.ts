@@ -18,6 +18,7 @@ import type {
   ClientRequest,
   ClientStream,
   LeaderFrame,
+  Mark,
   Position,
   ReadQuery,
   Reattachment,
@@ -54,6 +55,8 @@ export interface FrontEndOptions {
   readonly isLedElsewhere?: () => boolean;
   /** The names that this group serves, when several groups share them. Left out: all. */
   readonly shard?: () => Shard;
+  /** Of the log; left out: known from the first leader. */
+  readonly lineage?: string;
 }
 
 /** A group's part of its namespace's names: buckets, by the shard map of this version. */
@@ -81,6 +84,11 @@ interface Client {
   readonly provenUntilMs: number;
   /** The leader that knows its identity. */
   introducedTo: LeaderPort | null;
+  /** What it showed at first, or was given since: shown to each leader that comes (rule S10). */
+  mark: Mark | null;
+  /** Of the mark that it showed: its sessions from before this stream are of that lineage. Empty: it showed none. */
+  lineage: string;
+  hasSent: boolean;
 }
 
 export class FrontEnd {
@@ -99,13 +107,22 @@ export class FrontEnd {
   #ledElsewhereSinceMs = Number.POSITIVE_INFINITY;
   #leaderless: Timer | null = null;
   /** Of the newest frame that was passed on. */
-  #position: Position = { lineage: '', epoch: 0, index: 0 };
+  #position: Position;
+  /** The log was rolled back: what to tell clients (rule S10). */
+  #halted: string | null = null;
 
   constructor(
     runtime: Runtime,
     config: () => NamespaceConfig | null,
-    { patienceMs, isLeaderless = () => true, isLedElsewhere = () => false, shard }: FrontEndOptions = {},
+    {
+      patienceMs,
+      isLeaderless = () => true,
+      isLedElsewhere = () => false,
+      shard,
+      lineage = '',
+    }: FrontEndOptions = {},
   ) {
+    this.#position = { lineage, epoch: 0, index: 0 };
     this.#runtime = runtime;
     this.#config = config;
     this.#patienceMs = patienceMs ?? null;
@@ -128,7 +145,7 @@ export class FrontEnd {
   setLeader(leader: LeaderPort | null): void {
     const isLoss = leader === null && this.#leader !== null;
     this.#leader = leader;
-    if (this.#position.lineage === '' && leader !== null) this.#position = leader.position;
+    if (this.#position.epoch === 0 && leader !== null) this.#position = leader.position;
     if (this.#patienceMs === null) return;
     if (leader !== null) {
       this.#ledElsewhereSinceMs = Number.POSITIVE_INFINITY;
@@ -156,6 +173,9 @@ export class FrontEnd {
       memory: new ClientMemory(),
       provenUntilMs: provenUntilMs ?? Number.POSITIVE_INFINITY,
       introducedTo: null,
+      mark: null,
+      lineage: '',
+      hasSent: false,
     });
     return {
       send: (frame) => this.#receive(number, frame),
@@ -169,16 +189,33 @@ export class FrontEnd {
     // Rule S2: what a deposed leader still says is not heard.
     if (frame.position.lineage === lineage && frame.position.epoch < epoch) return;
     this.#position = frame.position;
-    for (const { client: number, answers, notices, keepalives } of frame.groups) {
+    for (const { client: number, answers, notices, keepalives, mark } of frame.groups) {
       const client = this.#clients.get(number);
       if (client === undefined) continue;
       for (const answer of answers) client.memory.answered(answer);
       for (const notice of notices) client.memory.noticed(notice);
       for (const keepalive of keepalives) client.memory.kept(keepalive);
+      if (mark !== undefined) client.mark = mark;
       const first = keepalives[0];
-      this.#send(client, { answers, notices, ...(first === undefined ? {} : { keepalive: first }) });
+      const given = mark === undefined ? {} : { mark };
+      this.#send(client, {
+        answers,
+        notices,
+        ...(first === undefined ? {} : { keepalive: first }),
+        ...given,
+      });
       for (const keepalive of keepalives.slice(1))
         this.#send(client, { answers: [], notices: [], keepalive });
+    }
+  }
+
+  /** The log was rolled back: every request is refused with this text, and clients are told at once (rule S10). */
+  halt(message: string): void {
+    this.#halted = message;
+    this.setLeader(null);
+    for (const client of [...this.#clients.values()]) {
+      const ids = client.memory.takeOlder(Number.POSITIVE_INFINITY);
+      this.#send(client, { answers: ids.map((id) => ({ id, body: unavailable(message) })), notices: [] });
     }
   }
 
@@ -211,7 +248,12 @@ export class FrontEnd {
       this.#send(client, { answers, notices: [] });
     }
     for (const client of clients) {
-      for (const requests of inParts(client.memory.unanswered)) {
+      const { mark, memory } = client;
+      if (mark !== null) {
+        const groups = [groupOf(client, leader, { requests: [], mark })];
+        leader.send({ format: FORMAT_VERSION, groups, closed: [] });
+      }
+      for (const requests of inParts(memory.unanswered)) {
         leader.send({ format: FORMAT_VERSION, groups: [groupOf(client, leader, { requests })], closed: [] });
       }
     }
@@ -230,7 +272,7 @@ export class FrontEnd {
     const { clock } = this.#runtime;
     const patienceMs = this.#patienceMs ?? 0;
     const now = clock.monotonicMs();
-    const isLeaderless = this.#isLeaderless();
+    const isLeaderless = this.#halted !== null || this.#isLeaderless();
     const isLong = now - this.#leaderlessSinceMs >= patienceMs;
     for (const client of [...this.#clients.values()]) {
       const ids = isLong ? client.memory.takeOlder(now - patienceMs) : [];
@@ -248,7 +290,7 @@ export class FrontEnd {
 
   /** Rule S8: who can be served elsewhere need not wait here until it is unheard. */
   #sendAway(now: number): void {
-    const isElsewhere = this.#isLedElsewhere();
+    const isElsewhere = this.#halted === null && this.#isLedElsewhere();
     this.#ledElsewhereSinceMs = isElsewhere
       ? Math.min(this.#ledElsewhereSinceMs, now)
       : Number.POSITIVE_INFINITY;
@@ -275,6 +317,7 @@ export class FrontEnd {
     const client = this.#clients.get(number);
     if (client === undefined) return;
     const now = this.#runtime.clock.monotonicMs();
+    const mark = this.#shownBy(client, frame);
     const refused: Answer[] = [];
     const requests: RelayRequest[] = [];
     for (const request of frame.requests) {
@@ -288,17 +331,47 @@ export class FrontEnd {
       else refused.push({ id: request.id, body: unavailable('too many requests of this client wait') });
     }
     if (refused.length > 0) this.#send(client, { answers: refused, notices: [] });
-    if (this.#leader === null || (requests.length === 0 && frame.keepalive === undefined)) return;
     const { keepalive } = frame;
-    const parts = keepalive === undefined ? { requests } : { requests, keepalive };
+    if (this.#leader === null) return;
+    if (requests.length === 0 && keepalive === undefined && mark === undefined) return;
+    const parts = {
+      requests,
+      ...(keepalive === undefined ? {} : { keepalive }),
+      ...(mark === undefined ? {} : { mark }),
+    };
     const groups = [groupOf(client, this.#leader, parts)];
     this.#leader.send({ format: FORMAT_VERSION, groups, closed: [] });
   }
 
+  /** The mark of a stream's first frame; in later ones it is not looked at, so that a client cannot keep the leader busy with them. */
+  #shownBy(client: Client, { mark }: ClientFrame): Mark | undefined {
+    const isFirst = !client.hasSent;
+    client.hasSent = true;
+    if (!isFirst || mark === undefined) return undefined;
+    client.mark = mark;
+    client.lineage = mark.lineage;
+    return mark;
+  }
+
+  /**
+   * Session ids begin anew with each lineage, so a session of another one must not be taken for one of this (rule S10). What was opened or
+   * attached over this very stream is of this one, and an attach proves itself by its secret.
+   */
+  #isOfOtherLineage({ lineage, memory }: Client, body: ClientRequest['body']): boolean {
+    const own = this.#position.lineage;
+    if (lineage === '' || own === '' || lineage === own) return false;
+    if (!('session' in body) || body.session === 0 || body.type === 'attachWithSecret') return false;
+    return !memory.sessions.has(body.session);
+  }
+
   /** Refusals that need no state: they consume nothing, not even the request's key. */
   #refusal(client: Client, { body }: ClientRequest): AnswerBody | null {
+    if (this.#halted !== null) return unavailable(this.#halted);
     const problem = requestProblem(body);
     if (problem !== null) return { type: 'rejected', code: 'INVALID', ...problem };
+    if (this.#isOfOtherLineage(client, body)) {
+      return { type: 'refused', code: 'SESSION_EXPIRED', message: 'this session is of an earlier lineage' };
+    }
     const isLimited = body.type === 'acquire' || body.type === 'getLock' || body.type === 'listLocks';
     if ((isLimited || body.type === 'open') && this.#runtime.clock.wallMs() > client.provenUntilMs) {
       return expired(client.provenUntilMs);
@@ -337,11 +410,12 @@ export class FrontEnd {
 
   #send(
     { number, handler }: Client,
-    frame: Omit<ServerFrame, 'position' | 'leading'>,
-    leading = this.#leader !== null || !this.#isLeaderless(),
+    frame: Omit<ServerFrame, 'position' | 'leading' | 'halted'>,
+    leading = this.#leader !== null || (this.#halted === null && !this.#isLeaderless()),
   ): void {
+    const halted = this.#halted === null ? {} : { halted: this.#halted };
     try {
-      handler.onFrame({ position: this.#position, leading, ...frame });
+      handler.onFrame({ position: this.#position, leading, ...halted, ...frame });
     } catch (error) {
       // What goes wrong at one client must not reach the leader that is publishing, nor the other clients: it attaches anew.
       this.#runtime.logger.error(
@@ -360,7 +434,7 @@ const NOBODY_LEADS = 'no lock server leads this namespace right now';
 function groupOf(
   client: Client,
   leader: LeaderPort,
-  parts: Pick<RelayGroup, 'requests' | 'keepalive'>,
+  parts: Pick<RelayGroup, 'requests' | 'keepalive' | 'mark'>,
 ): RelayGroup {
   const { number, identity, introducedTo } = client;
   if (introducedTo === leader) return { client: number, ...parts };

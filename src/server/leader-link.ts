@@ -196,6 +196,11 @@ export class LeaderLink {
   }
 
   #heard(line: Line, frame: LeaderFrame): void {
+    // Rule S10: two lives of a log know nothing of each other; whoever is of the older one opens it again.
+    if (frame.position.lineage !== this.#options.log.lineage) {
+      this.#lost(line, true);
+      return;
+    }
     line.heardAtMs = this.#nowMs();
     const isAccepted = line.position === null;
     line.position = frame.position;

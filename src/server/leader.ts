@@ -7,11 +7,12 @@
  * throws never gets into the log (rule C13), and nothing is published before the commit (rule S1).
  */
 import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
-import { BEHAVIOUR_LEVEL_MAX, FORMAT_VERSION } from '../api/limits.ts';
+import { BEHAVIOUR_LEVEL_MAX, FORMAT_VERSION, TTL_MS_MAX } from '../api/limits.ts';
 import type { Position, ReadQuery, ReadResult, RelayFrame } from '../api/wire.ts';
 import {
   type Applied,
   apply,
+  assert,
   CoreFault,
   type Draft,
   type FaultProbe,
@@ -19,13 +20,25 @@ import {
   nextDue,
   type State,
 } from '../core/index.ts';
-import { DeposedError, type Leadership, type LockLog, type LogPosition } from '../log/port.ts';
+import { LogUnavailableError } from '../log/errors.ts';
+import {
+  type Birth,
+  DeposedError,
+  HaltedError,
+  type Leadership,
+  type LockLog,
+  type LogPosition,
+  ReplacedError,
+  type RollBackProof,
+} from '../log/port.ts';
+import type { MarkOutcome } from '../platform/metrics.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { Appender } from './appender.ts';
 import { raiseTo } from './behaviour.ts';
 import { Faults } from './faults.ts';
 import { type Batch, Inbox, prepend } from './inbox.ts';
 import { Inquiries } from './inquiries.ts';
+import { Marks } from './marks.ts';
 import type { FrontEndLink } from './outbox.ts';
 import { Publisher } from './publisher.ts';
 import { Pulse } from './pulse.ts';
@@ -33,10 +46,13 @@ import { RecentEvents } from './recent-events.ts';
 import { Reception } from './reception.ts';
 import { type Recovered, recover } from './recovery.ts';
 import { Snapshots } from './snapshots.ts';
+import { Stalls } from './stalls.ts';
 import { takeOverCommand } from './take-over.ts';
 
 /** How long an orderly stop may wait for commits. */
 const HAND_OVER_MS_MAX = 5_000;
+/** Pause before the proof of a roll-back is written again. */
+const HALT_RETRY_MS = 500;
 
 export interface LeaderOptions {
   readonly runtime: Runtime;
@@ -56,13 +72,23 @@ export interface LeaderOptions {
   readonly recent?: RecentEvents;
   /** Told of every commit, after its answers are out. */
   readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
+  /** What became of a client's mark (rule S10). */
+  readonly onMark?: (outcome: MarkOutcome) => void;
+  /** It has stood still for too long (rule S6). True: it is handed over now. */
+  readonly onOverstalled?: () => boolean;
   /** The leader has stopped by itself: deposed, or it cannot go on. */
   readonly onStopped: (reason: StopReason) => void;
   readonly snapshotDueBytes?: number;
   readonly probe?: FaultProbe;
 }
 
-export type StopReason = { readonly kind: 'deposed' } | { readonly kind: 'failed'; readonly error: unknown };
+export type StopReason =
+  | { readonly kind: 'deposed' }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  /** Handed over to another replica, because this one stood still too often (rule S6). */
+  | { readonly kind: 'handedOver' }
+  /** The log was rolled back; the proof lies in it now (rule S10). */
+  | { readonly kind: 'halted'; readonly proof: RollBackProof };
 
 export interface CommitStats {
   readonly commands: number;
@@ -78,14 +104,24 @@ interface Proposal {
   readonly batch: Batch;
   readonly applied: Applied;
   readonly keepalives: ReturnType<Publisher['takeKeepalives']>;
+  readonly marks: ReturnType<Marks['take']>;
   readonly startedMs: number;
+}
+
+interface LeaderParts {
+  readonly state: State;
+  readonly head: LogPosition;
+  readonly sizes: { readonly logBytes: number; readonly lastBytes: number };
+  readonly birth: Birth;
 }
 
 export class Leader {
   readonly #options: LeaderOptions;
   readonly #runtime: Runtime;
   readonly #leadership: Leadership;
-  readonly #publisher = new Publisher();
+  readonly #publisher = new Publisher(() => this.#marks.make(this.position));
+  readonly #marks: Marks;
+  readonly #stalls = new Stalls();
   readonly #inbox = new Inbox();
   readonly #inquiries: Inquiries;
   readonly #faults: Faults;
@@ -97,6 +133,12 @@ export class Leader {
   #state: State;
   /** Group time minus monotonic time (rule S6). */
   readonly #groupOffsetMs: number;
+  readonly #startedMs: number;
+  /** Group time before which nothing is granted (rule S10); 0 once it is over. */
+  #quietUntilMs: number;
+  #isHandingOver = false;
+  /** A roll-back is proven: nothing is published any more. */
+  #isHalted = false;
   /** An append is in flight, or the state is being rebuilt. */
   #isBusy = false;
   #isTurnPlanned = false;
@@ -107,11 +149,7 @@ export class Leader {
   private constructor(
     options: LeaderOptions,
     leadership: Leadership,
-    {
-      state,
-      head,
-      sizes,
-    }: { state: State; head: LogPosition; sizes: { logBytes: number; lastBytes: number } },
+    { state, head, sizes, birth }: LeaderParts,
   ) {
     this.#options = options;
     this.#runtime = options.runtime;
@@ -120,9 +158,23 @@ export class Leader {
     this.#appender = new Appender(options.runtime, options.log, leadership, head);
     this.#faults = new Faults(options.runtime.logger);
     this.#recent = options.recent ?? new RecentEvents();
+    const { log, serverId, runtime, onMark = () => undefined } = options;
+    this.#marks = new Marks(
+      {
+        runtime,
+        log,
+        serverId,
+        sealKey: birth.sealKey,
+        onOutcome: onMark,
+        onProof: (proof) => this.#halt(proof),
+      },
+      head,
+    );
+    this.#quietUntilMs = birth.quietMs;
+    this.#startedMs = this.#nowMs();
     const parts = { inbox: this.#inbox, publisher: this.#publisher, faults: this.#faults };
-    this.#reception = new Reception(this, { ...parts, recent: this.#recent });
-    const { runtime, log, snapshotDueBytes: dueBytes } = options;
+    this.#reception = new Reception(this, { ...parts, recent: this.#recent, marks: this.#marks });
+    const { snapshotDueBytes: dueBytes } = options;
     this.#snapshots = new Snapshots({
       ...{ runtime, log, leadership, ...sizes },
       ...(dueBytes === undefined ? {} : { dueBytes }),
@@ -140,13 +192,15 @@ export class Leader {
   static async start(options: LeaderOptions): Promise<Leader> {
     const { log, runtime } = options;
     const leadership = await log.campaign(options.serverId);
+    await refuseUnservable(log, leadership);
+    const birth = await log.birth();
     const recovering = options.recover?.() ?? recover(log, runtime.logger);
     const { state, head, snapshot, bytes } = await recovering;
     // Another one has won the log and begun to lead while this one was still reading.
     if (state.epoch > leadership.epoch) throw new DeposedError('take over');
     const sizes = { logBytes: bytes, lastBytes: snapshot?.bytes ?? 0 };
-    const leader = new Leader(options, leadership, { state, head, sizes });
-    await leader.#takeOver();
+    const leader = new Leader(options, leadership, { state, head, sizes, birth });
+    await leader.#takeOver(birth);
     await leader.#raiseBehaviour();
     return leader;
   }
@@ -158,6 +212,24 @@ export class Leader {
   /** False once it has stopped, for whatever reason. */
   get isLeading(): boolean {
     return !this.#isStopped;
+  }
+
+  /** Front ends that are connected by a stream, the one in this process included. */
+  get frontEnds(): number {
+    return this.#reception.frontEnds;
+  }
+
+  /** The last committed entry. */
+  get head(): LogPosition {
+    return this.#appender.head;
+  }
+
+  /** So long nothing is granted yet; 0 = no wait. */
+  get quietMs(): number {
+    if (this.#quietUntilMs === 0) return 0;
+    const leftMs = this.#quietUntilMs - this.#groupMs();
+    if (leftMs <= 0) this.#quietUntilMs = 0;
+    return Math.max(0, leftMs);
   }
 
   /** The state at the last commit or one entry ahead of it: for limits and figures, never for answers. */
@@ -182,7 +254,7 @@ export class Leader {
   receive(link: FrontEndLink, frame: RelayFrame): void {
     this.#reception.receive(link, frame, this.#nowMs());
     if (this.#inbox.size > 0) this.#planTurn();
-    else if (this.#publisher.hasKeepalives && !this.#isStopped) this.#pulse.hasten(this.#due());
+    else if (this.#awaitsCommit && !this.#isStopped) this.#pulse.hasten(this.#due());
   }
 
   disconnect(link: FrontEndLink): void {
@@ -231,8 +303,9 @@ export class Leader {
     await this.#options.log.resign(this.#leadership);
   }
 
-  async #takeOver(): Promise<void> {
-    const { tokenFloor, reason } = this.#options;
+  async #takeOver(birth: Birth): Promise<void> {
+    const { reason } = this.#options;
+    const tokenFloor = Math.max(this.#options.tokenFloor, birth.tokenFloor);
     const { epoch } = this.#leadership;
     const wallMs = this.#runtime.clock.wallMs();
     const isBirth = this.#appender.head.index === 0;
@@ -265,12 +338,14 @@ export class Leader {
   #turn(isBeat = false): void {
     if (this.#isBusy || this.#isStopped) return;
     const now = this.#nowMs();
-    this.#publisher.leases.stalled(this.#pulse.latenessMs(), now);
+    this.#stalled(this.#pulse.latenessMs(), now);
     const batch = this.#faults.takeRetry() ?? this.#inbox.take();
     this.#expire(batch, now);
     const isDue = nextDue(this.#state) <= this.#groupMs() || hasBacklog(this.#state);
-    const hasWork = batch.commands.length > 0 || batch.reads.length > 0 || this.#publisher.hasKeepalives;
-    if (hasWork || isDue || (isBeat && this.#options.beatWhenIdle)) this.#append(batch, now);
+    const hasWork = batch.commands.length > 0 || batch.reads.length > 0 || this.#awaitsCommit;
+    // While nothing may be granted the time that has passed is kept in the log, for whoever leads next.
+    const isBeatDue = isBeat && (this.#options.beatWhenIdle || this.quietMs > 0);
+    if (hasWork || isDue || isBeatDue) this.#append(batch, now);
     else this.#arm();
   }
 
@@ -282,6 +357,7 @@ export class Leader {
 
   #append(batch: Batch, startedMs: number): void {
     const keepalives = this.#publisher.takeKeepalives();
+    const marks = this.#marks.take();
     const draft: Draft = {
       format: FORMAT_VERSION,
       behaviour: this.#state.behaviour,
@@ -297,23 +373,35 @@ export class Leader {
       applied = apply(this.#state, draft, this.#options.probe);
     } catch (fault) {
       this.#publisher.returnKeepalives(keepalives);
+      this.#marks.giveBack(marks);
       this.#rebuild(batch, fault).catch((error: unknown) => this.#stopBecause({ kind: 'failed', error }));
       return;
     }
-    const commit = { draft, batch, applied, keepalives, startedMs };
+    assert(
+      draft.at >= this.#quietUntilMs || applied.events.every(({ type }) => type !== 'granted'),
+      'nothing is granted while holders of the lineage before may believe',
+    );
+    const commit = { draft, batch, applied, keepalives, marks, startedMs };
     this.#commit(commit).catch((error: unknown) => this.#stopBecause({ kind: 'failed', error }));
   }
 
-  async #commit({ draft, batch, applied, keepalives, startedMs }: Proposal): Promise<void> {
+  async #commit({ draft, batch, applied, keepalives, marks, startedMs }: Proposal): Promise<void> {
     const entry = { ...draft, wallMs: this.#runtime.clock.wallMs(), eventHash: this.#state.eventHash };
     const { outcome, bytes } = await this.#appender.append(entry);
     if (outcome === 'deposed') {
       this.#stopBecause({ kind: 'deposed' });
       return;
     }
+    const proof = this.#marks.committed(this.#appender.head, marks);
+    if (proof !== null) this.#halt(proof);
+    if (this.#isHalted) {
+      this.#isBusy = false;
+      this.#whenIdle?.();
+      return;
+    }
     const now = this.#nowMs();
     this.#snapshots.appended(bytes);
-    this.#publisher.leases.stalled(now - startedMs, now);
+    this.#stalled(now - startedMs, now);
     this.#recent.add(entry.index, applied.events);
     this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives }, now);
     const stats = {
@@ -324,6 +412,42 @@ export class Leader {
     };
     this.#options.onCommitted?.({ ...entry, events: applied.events }, stats);
     this.#next();
+  }
+
+  /** Rule S6: whoever was silent meanwhile is spared for a while, and a leader that stands still too often goes. */
+  #stalled(forMs: number, nowMs: number): void {
+    this.#publisher.leases.stalled(forMs, nowMs);
+    this.#stalls.add(forMs, nowMs);
+    if (this.#isHandingOver || !this.#stalls.areTooMany(nowMs)) return;
+    // A hand-over begins a leadership, so there is at most one in two longest TTLs, whoever leads.
+    const pauseMs = 2 * (this.#state.config?.ttlMsMax ?? TTL_MS_MAX);
+    if (nowMs - this.#startedMs < pauseMs) return;
+    this.#isHandingOver = this.#options.onOverstalled?.() === true;
+  }
+
+  /** Rule S10: serves no more from this moment on, and sees to it that nobody else does. */
+  #halt(proof: RollBackProof): void {
+    if (this.#isHalted) return;
+    this.#isHalted = true;
+    const wasStopped = this.#isStopped;
+    this.#stopServing();
+    this.#runtime.logger.error({ proof }, 'the log was rolled back; this group halts');
+    this.#writeProof(proof).then(
+      () => void (wasStopped || this.#options.onStopped({ kind: 'halted', proof })),
+      (error: unknown) => void (wasStopped || this.#options.onStopped({ kind: 'failed', error })),
+    );
+  }
+
+  async #writeProof(proof: RollBackProof): Promise<void> {
+    for (;;) {
+      try {
+        await this.#options.log.halt(proof);
+        return;
+      } catch (error) {
+        if (!(error instanceof LogUnavailableError)) throw error;
+      }
+      await new Promise<void>((resolve) => void this.#runtime.timers.after(HALT_RETRY_MS, resolve));
+    }
   }
 
   /** An entry is done: what came meanwhile makes the next one. */
@@ -365,6 +489,7 @@ export class Leader {
     this.#isStopped = true;
     this.#pulse.stop();
     this.#snapshots.stop();
+    this.#marks.stop();
     this.#inquiries.close();
   }
 
@@ -373,9 +498,14 @@ export class Leader {
     if (!this.#isStopped) this.#pulse.plan(this.#due());
   }
 
+  /** What needs no command waits for a commit. */
+  get #awaitsCommit(): boolean {
+    return this.#publisher.hasKeepalives || this.#marks.isWaiting;
+  }
+
   #due(): { readonly isBusyHour: boolean; readonly dueInMs: number } {
     return {
-      isBusyHour: this.#publisher.leases.size > 0 || this.#publisher.hasKeepalives,
+      isBusyHour: this.#publisher.leases.size > 0 || this.#awaitsCommit,
       dueInMs: nextDue(this.#state) - this.#groupMs(),
     };
   }
@@ -387,4 +517,13 @@ export class Leader {
   #groupMs(): number {
     return Math.max(this.#state.at, Math.floor(this.#nowMs() + this.#groupOffsetMs));
   }
+}
+
+/** What was won must not be served if the log is halted, or is not the one that was opened. @throws HaltedError, ReplacedError */
+async function refuseUnservable(log: LockLog, leadership: Leadership): Promise<void> {
+  const { lineage, halted } = await log.standing();
+  if (lineage === log.lineage && halted === null) return;
+  await log.resign(leadership);
+  if (lineage !== log.lineage) throw new ReplacedError();
+  if (halted !== null) throw new HaltedError(halted);
 }

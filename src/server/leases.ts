@@ -4,9 +4,7 @@
  */
 import { ok as assert } from 'node:assert';
 import type { SessionId } from '../api/entry.ts';
-
-/** A standstill of the loop or of commits from which on silence is not held against sessions. */
-const STALL_MS = 500;
+import { STALL_MS } from './stalls.ts';
 
 interface Lease {
   readonly ttlMs: number;

@@ -8,13 +8,23 @@ import type { HistoryEntry } from '../api/entry.ts';
 import type { Position } from '../api/wire.ts';
 import type { State } from '../core/index.ts';
 import { LogUnavailableError } from '../log/errors.ts';
-import { DeposedError, type LeaderRecord, type LockLog } from '../log/port.ts';
-import type { ServerGauges } from '../platform/metrics.ts';
+import {
+  DeposedError,
+  HaltedError,
+  type LeaderRecord,
+  type LockLog,
+  type LogPosition,
+  ReplacedError,
+  type RollBackProof,
+  TrimmedError,
+} from '../log/port.ts';
+import type { MarkOutcome, ServerGauges } from '../platform/metrics.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
 import { configure } from './configure.ts';
 import { DesiredConfig } from './desired-config.ts';
 import { FrontEnd, type Shard } from './front-end.ts';
 import { gaugesOf } from './gauges.ts';
+import { haltMessage } from './halt-message.ts';
 import { type CommitStats, Leader, type StopReason } from './leader.ts';
 import { type DialLeader, LeaderLink } from './leader-link.ts';
 import { IDLE_BEAT_MS } from './pulse.ts';
@@ -37,6 +47,11 @@ const RETRY_MS = 250;
 /** The log is asked for so long what a status says of it. */
 const STATUS_MS_MAX = 1_000;
 const UNANSWERED = [null, null] as const;
+/** How often a replica looks whether its log may still be served. */
+const STANDING_MS = 1_000;
+/** After a hand-over the others get so long to win before it campaigns again. */
+const HOLD_BACK_MS = 2_000;
+const NEW_LINEAGE_COMMAND = 'leasehold group new-lineage';
 /** How often a standby judges its leader. */
 const WATCH_MS = 50;
 /** A judgement that comes so much later than planned: this process stood still, and what it has not heard lies in its sockets. */
@@ -56,6 +71,12 @@ export interface MemberOptions {
   readonly shard?: () => Shard;
   readonly snapshotDueBytes?: number;
   readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
+  /** What became of a client's mark (rule S10). */
+  readonly onMark?: (outcome: MarkOutcome) => void;
+  /** A new lineage of the log has begun: this member is of no more use, and one that opens the log anew should take its place. */
+  readonly onReplaced?: () => void;
+  /** The log was rolled back: this replica stays, and serves nothing (rule S10). */
+  readonly onRolledBack?: (proof: RollBackProof) => void;
   /** This replica leads no more: streams of other front ends must end. */
   readonly onDeposed?: () => void;
   /** It cannot go on: the log contradicts itself or this program (rule C14). The process should say why and end. */
@@ -64,7 +85,11 @@ export interface MemberOptions {
 
 export interface MemberStatus {
   readonly serverId: string;
-  readonly role: 'leading' | 'following' | 'starting';
+  /** `halted`: the log was rolled back, and nobody serves it. */
+  readonly role: 'leading' | 'following' | 'starting' | 'halted';
+  readonly halted: RollBackProof | null;
+  /** So long nothing is granted yet, since a new lineage has begun; known to the leader. */
+  readonly quietMs: number;
   readonly position: Position;
   /** The newest entry of the log; null: the log does not answer. */
   readonly logIndex: number | null;
@@ -94,6 +119,14 @@ export class Member {
   #leader: Leader | null = null;
   #watch: Timer | null = null;
   #isStopped = false;
+  /** Ends the wait of whoever waits until this replica leads no more. */
+  #endLeadership: (reason: StopReason) => void = () => undefined;
+  #holdBackUntilMs = Number.NEGATIVE_INFINITY;
+  /** The newest entry that this process has seen committed: a mark of its own (rule S10). */
+  #seen: LogPosition = { index: 0, hash: '' };
+  #halted: RollBackProof | null = null;
+  #isReplaced = false;
+  #standing: Timer | null = null;
   /** This replica has ended a leadership and not seen the next one yet. */
   #hasEvicted = false;
   /** When this process last went on after a standstill, monotonic. */
@@ -110,6 +143,7 @@ export class Member {
       ...(options.shard === undefined ? {} : { shard: options.shard }),
       isLeaderless: () => this.#isLeaderless,
       isLedElsewhere: () => this.#isLedElsewhere,
+      lineage: log.lineage,
     });
     const appliedIndex = (): number => this.#standby?.index ?? 0;
     this.#link = new LeaderLink({ runtime, log, serverId, frontEnd: this.frontEnd, dial, appliedIndex });
@@ -118,7 +152,8 @@ export class Member {
   /** Serves clients from the start, though nothing is answered before a leader is found. */
   static start(options: MemberOptions): Member {
     const member = new Member(options);
-    member.#live().catch((error: unknown) => member.#halt(error));
+    member.#live().catch((error: unknown) => member.#failed(error));
+    member.#watchStanding();
     return member;
   }
 
@@ -140,12 +175,22 @@ export class Member {
   async status(): Promise<MemberStatus> {
     const { state } = this;
     const { log, serverId } = this.#options;
+    const halted = this.#halted;
     const answers = Promise.all([log.head(), log.leader()]).catch(orUnanswered);
     const [head, leader] = await Promise.race([answers, this.#patience()]);
     const index = this.#leader?.position.index ?? this.#standby?.index ?? 0;
     return {
       serverId,
-      role: this.#leader !== null ? 'leading' : this.#standby !== null ? 'following' : 'starting',
+      halted,
+      quietMs: this.#leader?.quietMs ?? 0,
+      role:
+        halted !== null
+          ? 'halted'
+          : this.#leader !== null
+            ? 'leading'
+            : this.#standby !== null
+              ? 'following'
+              : 'starting',
       position: { lineage: log.lineage, epoch: state?.epoch ?? 0, index },
       logIndex: head?.index ?? null,
       lag: Math.max(0, (head?.index ?? 0) - index),
@@ -171,11 +216,17 @@ export class Member {
     return this.#leader === null ? Promise.resolve() : this.#configure(this.#leader);
   }
 
+  /** The proof, if the log was rolled back. */
+  get halted(): RollBackProof | null {
+    return this.#halted;
+  }
+
   /** Hands over, if it leads, and closes the log. */
   async stop(): Promise<void> {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#watch?.cancel();
+    this.#standing?.cancel();
     await this.#leader?.stop();
     this.#options.onDeposed?.();
     this.#link.stop();
@@ -206,15 +257,23 @@ export class Member {
     return state.sessions.size > 0 ? silentMs : silentMs - IDLE_BEAT_MS;
   }
 
+  /** Neither stopped nor at an end with this log. */
+  get #isOn(): boolean {
+    return !this.#isStopped && !this.#isReplaced && this.#halted === null;
+  }
+
   async #live(): Promise<void> {
-    while (!this.#isStopped) {
+    while (this.#isOn) {
       const standby = await this.#follow();
       if (standby === null) continue;
+      await this.#holdBack();
       const led = await this.#campaign(standby);
       standby.stop();
+      this.#remember(standby.head);
       if (led?.kind === 'failed') {
         this.#options.runtime.logger.error({ error: led.error }, 'this leader has failed; it follows again');
       }
+      if (led?.kind === 'halted') this.#rolledBack(led.proof);
     }
   }
 
@@ -223,12 +282,13 @@ export class Member {
     const { runtime, log, serverId } = this.#options;
     this.#recent = new RecentEvents();
     try {
+      await this.#checkLog('entry');
       const standby = await Standby.start({
         runtime,
         log,
         snapshots: new SnapshotDuty(runtime, log, serverId),
         onEntry: (entry) => this.#saw(entry),
-        onHalted: (error) => this.#halt(error),
+        onHalted: (error) => this.#failed(error),
       });
       this.#standby = standby;
       if (standby.state.configVersion > 0) this.#desired.saw(standby.state.config);
@@ -245,7 +305,8 @@ export class Member {
   async #campaign(standby: Standby): Promise<StopReason | null> {
     let hasWon = false;
     const stopped = Promise.withResolvers<StopReason>();
-    while (!this.#isStopped && !hasWon) {
+    this.#endLeadership = stopped.resolve;
+    while (this.#isOn && !hasWon) {
       try {
         const leader = await this.#win(() => {
           hasWon = true;
@@ -254,6 +315,7 @@ export class Member {
         return await this.#lead(leader, stopped.promise);
       } catch (error) {
         if (this.#isStopped) return null;
+        if (error instanceof HaltedError || error instanceof ReplacedError) throw error;
         const isTransient = error instanceof LogUnavailableError || error instanceof DeposedError || hasWon;
         if (!isTransient) throw error;
         this.#options.runtime.logger.warn({ error }, 'not won; this replica follows and tries again');
@@ -264,7 +326,7 @@ export class Member {
   }
 
   #win(recover: () => Promise<Recovered>, onStopped: (reason: StopReason) => void): Promise<Leader> {
-    const { runtime, log, serverId, onCommitted, snapshotDueBytes } = this.#options;
+    const { runtime, log, serverId, onCommitted, onMark, snapshotDueBytes } = this.#options;
     return Leader.start({
       runtime,
       log,
@@ -279,6 +341,8 @@ export class Member {
         this.#watchers.tell(entry);
       },
       ...(snapshotDueBytes === undefined ? {} : { snapshotDueBytes }),
+      ...(onMark === undefined ? {} : { onMark }),
+      onOverstalled: () => this.#handOver(),
       onStopped,
     });
   }
@@ -302,6 +366,7 @@ export class Member {
     } else if (isOwnConfig) await this.#configure(leader);
     const reason = await stopped;
     logger.warn({ kind: reason.kind }, 'leads no more');
+    this.#remember(leader.head);
     this.#leader = null;
     this.#options.onDeposed?.();
     this.#link.seekAnew();
@@ -380,9 +445,114 @@ export class Member {
     );
   }
 
-  #halt(error: unknown): void {
-    if (this.#isStopped) return;
-    this.#options.onHalted(error);
+  /** Rule S6: to another replica, if one is here to take over; it gets a while to win first. */
+  #handOver(): boolean {
+    const leader = this.#leader;
+    // One of its front ends is this replica's own.
+    if (leader === null || leader.frontEnds < 2) return false;
+    const { logger } = this.#options.runtime;
+    logger.warn({ epoch: leader.position.epoch }, 'this leader stood still too often; it hands over');
+    this.#holdBackUntilMs = this.#nowMs() + HOLD_BACK_MS;
+    const end = this.#endLeadership;
+    leader.stop().then(
+      () => end({ kind: 'handedOver' }),
+      (error: unknown) => end({ kind: 'failed', error }),
+    );
+    return true;
+  }
+
+  async #holdBack(): Promise<void> {
+    while (this.#isOn && this.#nowMs() < this.#holdBackUntilMs && !this.#link.isOnLeader) await this.#pause();
+  }
+
+  #remember(head: LogPosition): void {
+    if (head.index > this.#seen.index) this.#seen = head;
+  }
+
+  #watchStanding(): void {
+    if (this.#isStopped || this.#isReplaced) return;
+    this.#standing = this.#options.runtime.timers.after(STANDING_MS, () => {
+      this.#checkLog('head')
+        .catch((error: unknown) => {
+          if (error instanceof HaltedError || error instanceof ReplacedError) this.#failed(error);
+        })
+        .finally(() => this.#watchStanding());
+    });
+  }
+
+  /**
+   * Whether the log is still the one that was opened, may be served, and has what this process has seen committed. `head`: as far as its
+   * head shows that. @throws HaltedError, ReplacedError
+   */
+  async #checkLog(depth: 'head' | 'entry'): Promise<void> {
+    const { log, serverId, runtime } = this.#options;
+    const current = this.#leader?.head ?? this.#standby?.head;
+    if (current !== undefined) this.#remember(current);
+    const seen = this.#seen;
+    const { lineage, head, halted } = await log.standing();
+    if (lineage !== log.lineage) throw new ReplacedError();
+    if (halted !== null) throw new HaltedError(halted);
+    const found = await this.#hashAt(seen.index, head, depth);
+    if (found === null || found === seen.hash) return;
+    const about = { lineage, seenBy: 'replica', seen, found, headIndex: head.index } as const;
+    const proof = { ...about, serverId, wallMs: runtime.clock.wallMs() };
+    await log.halt(proof);
+    throw new HaltedError(proof);
+  }
+
+  /** Empty: the log ends before it. Null: it cannot be told. */
+  async #hashAt(index: number, head: LogPosition, depth: 'head' | 'entry'): Promise<string | null> {
+    if (index === 0) return null;
+    if (index > head.index) return '';
+    if (index === head.index) return head.hash;
+    if (depth === 'head') return null;
+    try {
+      return await this.#options.log.entryHash(index);
+    } catch (error) {
+      if (error instanceof TrimmedError) return null;
+      throw error;
+    }
+  }
+
+  /** It cannot go on as it is. What looks like damage may be a log that was rolled back or begun anew. */
+  #failed(error: unknown): void {
+    if (this.#isStopped || this.#isReplaced) return;
+    if (error instanceof HaltedError) this.#rolledBack(error.proof);
+    else if (error instanceof ReplacedError) this.#replaced();
+    else {
+      this.#checkLog('entry').then(
+        () => this.#giveUp(error),
+        (found: unknown) => {
+          const isKnown = found instanceof HaltedError || found instanceof ReplacedError;
+          if (isKnown) this.#failed(found);
+          else this.#giveUp(error);
+        },
+      );
+    }
+  }
+
+  #giveUp(error: unknown): void {
+    if (!this.#isStopped) this.#options.onHalted(error);
+  }
+
+  /** Rule S10: stays up, so that clients and people are told, and serves nothing. */
+  #rolledBack(proof: RollBackProof): void {
+    if (this.#halted !== null) return;
+    this.#halted = proof;
+    assert(!this.#isOn, 'a halted replica neither follows nor leads');
+    this.#options.runtime.logger.error({ proof }, 'the log was rolled back; this replica serves nothing');
+    this.#watch?.cancel();
+    this.#standby?.stop();
+    this.#link.stop();
+    this.frontEnd.halt(haltMessage(proof, NEW_LINEAGE_COMMAND));
+    this.#options.onDeposed?.();
+    this.#options.onRolledBack?.(proof);
+  }
+
+  #replaced(): void {
+    this.#isReplaced = true;
+    this.#options.runtime.logger.warn({}, 'a new lineage of the log has begun');
+    this.#options.onReplaced?.();
   }
 
   async #patience(): Promise<typeof UNANSWERED> {

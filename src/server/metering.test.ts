@@ -19,6 +19,8 @@ function recorder() {
     committed: note('committed'),
     stalled: note('stalled'),
     leaderChanged: note('leaderChanged'),
+    markShown: note('markShown'),
+    halted: note('halted'),
     observe: () => () => undefined,
   };
   return { calls, metering: new Metering(metrics) };

@@ -8,6 +8,7 @@ import type {
   KeepaliveAnswer,
   LeaderFrame,
   LeaderGroup,
+  Mark,
   Position,
   ReadResult,
   SessionNotice,
@@ -28,6 +29,8 @@ export class Outgoing {
   notices: SessionNotice[] = [];
   keepalives: KeepaliveAnswer[] = [];
   isListed = false;
+  /** When it was given a mark last. */
+  markedAtMs = Number.NEGATIVE_INFINITY;
   /** Nobody hears what is sent to it any more. */
   isClosed = false;
 
@@ -35,6 +38,15 @@ export class Outgoing {
     this.link = link;
     this.client = client;
   }
+}
+
+/** How often a client is given a mark, if there is something to tell it anyway (rule S10). */
+const MARK_EVERY_MS = 1_000;
+
+/** Gives clients marks of the commit that is being published. */
+export interface MarkGiver {
+  readonly nowMs: number;
+  make(): Mark;
 }
 
 /** Takes the answers to the leader's own commands: nobody waits for them. */
@@ -55,16 +67,23 @@ export class Outbox {
     this.#list(to).keepalives.push(answer);
   }
 
-  /** Sends everything, as true at `position`. */
-  flush(position: Position): void {
+  /** Sends everything, as true at `position`; `marks`: that is the commit which is being published. */
+  flush(position: Position, marks?: MarkGiver): void {
     if (this.#dirty.length === 0) return;
     const byLink = new Map<FrontEndLink, LeaderGroup[]>();
+    let mark: Mark | undefined;
     for (const to of this.#dirty) {
-      const group = {
+      const isMarked = marks !== undefined && marks.nowMs - to.markedAtMs >= MARK_EVERY_MS;
+      if (isMarked) {
+        mark ??= marks.make();
+        to.markedAtMs = marks.nowMs;
+      }
+      const group: LeaderGroup = {
         client: to.client,
         answers: to.answers,
         notices: to.notices,
         keepalives: to.keepalives,
+        ...(isMarked && mark !== undefined ? { mark } : {}),
       };
       const groups = byLink.get(to.link);
       if (groups === undefined) byLink.set(to.link, [group]);

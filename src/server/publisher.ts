@@ -3,7 +3,7 @@
  * the next entry is applied, so the state it reads is exactly the committed one.
  */
 import type { Command, CommandResult, LockEvent, SessionId } from '../api/entry.ts';
-import type { BulkReattachment, KeepaliveRequest, KeepaliveStatus, Position } from '../api/wire.ts';
+import type { BulkReattachment, KeepaliveRequest, KeepaliveStatus, Mark, Position } from '../api/wire.ts';
 import { type Applied, liveSessions, read, type State, sessionStatus } from '../core/index.ts';
 import type { Batch } from './inbox.ts';
 import { Leases } from './leases.ts';
@@ -37,9 +37,15 @@ export interface Commit {
 
 export class Publisher {
   readonly leases = new Leases();
+  readonly #makeMark: () => Mark;
   readonly #outbox = new Outbox();
   readonly #routes = new Map<SessionId, Route>();
   #keepalives: PendingKeepalive[] = [];
+
+  /** `makeMark`: for the commit that is being published. */
+  constructor(makeMark: () => Mark) {
+    this.#makeMark = makeMark;
+  }
 
   /** A new leader owes every session a full TTL (rule S5). */
   startLeases(state: State, nowMs: number): void {
@@ -107,8 +113,10 @@ export class Publisher {
     position: Position,
     code: 'UNAVAILABLE' | 'INVALID',
     message: string,
+    retryAfterMs?: number,
   ): void {
-    this.#outbox.answer(to, id, { type: 'rejected', code, message });
+    const later = retryAfterMs === undefined ? {} : { retryAfterMs };
+    this.#outbox.answer(to, id, { type: 'rejected', code, message, ...later });
     this.#outbox.flush(position);
   }
 
@@ -124,7 +132,7 @@ export class Publisher {
     for (const { to, request } of keepalives) {
       this.#outbox.keepalive(to, { number: request.number, sessions: this.#statuses(state, to, request) });
     }
-    this.#outbox.flush(position);
+    this.#outbox.flush(position, { nowMs, make: this.#makeMark });
   }
 
   /**

@@ -9,6 +9,7 @@ import type { State } from '../core/index.ts';
 import { Clients } from './clients.ts';
 import type { Faults } from './faults.ts';
 import type { Inbox } from './inbox.ts';
+import type { Marks } from './marks.ts';
 import type { FrontEndLink, Outgoing } from './outbox.ts';
 import type { Publisher } from './publisher.ts';
 import type { RecentEvents } from './recent-events.ts';
@@ -18,6 +19,8 @@ export interface Receiving {
   readonly position: Position;
   readonly isLeading: boolean;
   readonly state: State;
+  /** So long nothing is granted yet: a new lineage waits for the holders of the one before (rule S10). 0 = no wait. */
+  readonly quietMs: number;
 }
 
 interface ReceptionParts {
@@ -25,6 +28,7 @@ interface ReceptionParts {
   readonly publisher: Publisher;
   readonly faults: Faults;
   readonly recent: RecentEvents;
+  readonly marks: Marks;
 }
 
 export class Reception {
@@ -33,18 +37,25 @@ export class Reception {
   readonly #publisher: Publisher;
   readonly #faults: Faults;
   readonly #recent: RecentEvents;
+  readonly #marks: Marks;
   readonly #clients = new Clients();
   /** Front ends that send again to a successor what has no answer from here. */
   readonly #connected = new Set<FrontEndLink>();
   /** How far the standby at the other end has applied the log (rule L4). */
   readonly #applied = new Map<FrontEndLink, number>();
 
-  constructor(leader: Receiving, { inbox, publisher, faults, recent }: ReceptionParts) {
+  constructor(leader: Receiving, { inbox, publisher, faults, recent, marks }: ReceptionParts) {
     this.#leader = leader;
     this.#inbox = inbox;
     this.#publisher = publisher;
     this.#faults = faults;
     this.#recent = recent;
+    this.#marks = marks;
+  }
+
+  /** Those that are connected. */
+  get frontEnds(): number {
+    return this.#connected.size;
   }
 
   /** Indexes up to which attached standbys have applied the log. */
@@ -63,7 +74,8 @@ export class Reception {
     if (frame.reattach !== undefined) this.#reattach(link, frame.reattach);
     if (frame.applied !== undefined && this.#connected.has(link)) this.#applied.set(link, frame.applied);
     if (frame.allAttached === true) this.#publisher.leases.reattached(link);
-    for (const { client, requests, keepalive, identity } of frame.groups) {
+    for (const { client, requests, keepalive, identity, mark } of frame.groups) {
+      if (mark !== undefined && this.#leader.isLeading) this.#marks.show(mark);
       const from = this.#clients.of(link, client);
       if (identity !== undefined) introduce(from, identity);
       for (let i = 0; i < requests.length; i++) this.#take(from, requests[i] as RelayRequest, nowMs);
@@ -98,6 +110,11 @@ export class Reception {
       this.#reject(from, id, 'UNAVAILABLE', 'this server does not lead any more');
     } else if (this.#faults.isKnown(body)) {
       this.#reject(from, id, 'INVALID', 'this request has made the state machine fail before');
+    } else if (body.type === 'acquire' && this.#leader.quietMs > 0) {
+      const { quietMs } = this.#leader;
+      const seconds = Math.ceil(quietMs / 1000);
+      const message = `a new lineage has begun: nothing is granted for another ${seconds} s, until the locks of the one before are over`;
+      this.#publisher.reject(from, id, this.#leader.position, 'UNAVAILABLE', message, quietMs);
     } else if (!this.#inbox.push(body, from, id)) {
       this.#reject(from, id, 'UNAVAILABLE', 'too many requests wait for the log');
     }

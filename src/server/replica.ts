@@ -7,7 +7,7 @@ import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
 import type { Position, ReadQuery, ReadResult } from '../api/wire.ts';
 import type { FaultProbe } from '../core/index.ts';
 import type { LockLog } from '../log/port.ts';
-import type { ServerGauges } from '../platform/metrics.ts';
+import type { MarkOutcome, ServerGauges } from '../platform/metrics.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { configure } from './configure.ts';
 import { FrontEnd } from './front-end.ts';
@@ -26,13 +26,15 @@ export interface ReplicaOptions {
   readonly beatWhenIdle?: boolean;
   readonly snapshotDueBytes?: number;
   readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
+  /** What became of a client's mark (rule S10). */
+  readonly onMark?: (outcome: MarkOutcome) => void;
   /** The replica serves no more: the process should say why and end, or start it anew. */
   readonly onStopped: (reason: StopReason) => void;
   readonly probe?: FaultProbe;
 }
 
 /** What a replica is in its group; one alone always leads. */
-export type ReplicaRole = 'leading' | 'following' | 'starting';
+export type ReplicaRole = 'leading' | 'following' | 'starting' | 'halted';
 
 export interface ReplicaStatus {
   readonly serverId: string;
@@ -67,7 +69,9 @@ export class Replica {
     this.#options = options;
     this.#leader = leader;
     this.#watchers = watchers;
-    this.frontEnd = new FrontEnd(options.runtime, () => this.#leader.state.config);
+    this.frontEnd = new FrontEnd(options.runtime, () => this.#leader.state.config, {
+      lineage: options.log.lineage,
+    });
     const link = { send: this.frontEnd.fromLeader.bind(this.frontEnd) };
     this.frontEnd.setLeader({
       get position() {
@@ -99,6 +103,7 @@ export class Replica {
       },
       ...(snapshotDueBytes === undefined ? {} : { snapshotDueBytes }),
       ...(probe === undefined ? {} : { probe }),
+      ...(options.onMark === undefined ? {} : { onMark: options.onMark }),
     });
     replica = new Replica(options, leader, watchers);
     await replica.configure(options.config);

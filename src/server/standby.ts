@@ -5,7 +5,7 @@
 import { ok as assert } from 'node:assert';
 import type { HistoryEntry } from '../api/entry.ts';
 import { LogUnavailableError } from '../log/errors.ts';
-import { type LockLog, TrimmedError } from '../log/port.ts';
+import { type LockLog, type LogPosition, TrimmedError } from '../log/port.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
 import { type Recovered, recover, replay } from './recovery.ts';
 import type { SnapshotDuty } from './snapshot-duty.ts';
@@ -53,6 +53,11 @@ export class Standby {
   /** The newest entry applied. */
   get index(): number {
     return this.#recovered.head.index;
+  }
+
+  /** That entry, with its hash. */
+  get head(): LogPosition {
+    return this.#recovered.head;
   }
 
   /** How long no new entry has been seen. */

@@ -12,6 +12,7 @@ import type {
   ClientStream,
   KeepaliveAnswer,
   KeepaliveStatus,
+  Mark,
   Position,
   ReadQuery,
   ServerFrame,
@@ -52,6 +53,11 @@ const RENEW_RETRY_MS = 5_000;
 /** Keepalives remembered until their answer; older ones cannot move a deadline any more. */
 const KEEPALIVES_REMEMBERED_MAX = 64;
 
+export interface MarkKeeping {
+  readonly mark?: Mark | null;
+  readonly keepMark?: (mark: Mark) => void;
+}
+
 export class GroupClient {
   readonly runtime: Runtime;
   readonly #connect: Connect;
@@ -82,14 +88,30 @@ export class GroupClient {
   /** Ends a stream on which no word comes. */
   #firstWord: Timer | null = null;
   #seen: Position = { lineage: '', epoch: 0, index: 0 };
+  /** The newest that was given here or to an earlier life of this process (rule S10). */
+  #mark: Mark | null;
+  readonly #keepMark: (mark: Mark) => void;
+  #halted: string | null = null;
 
-  constructor(runtime: Runtime, connect: Connect) {
+  /** `mark`: what an earlier life has kept; `keepMark` keeps a newer one for the next. */
+  constructor(
+    runtime: Runtime,
+    connect: Connect,
+    { mark = null, keepMark = () => undefined }: MarkKeeping = {},
+  ) {
     this.runtime = runtime;
     this.#connect = connect;
+    this.#mark = mark;
+    this.#keepMark = keepMark;
   }
 
   get isConnected(): boolean {
     return this.#stream !== null;
+  }
+
+  /** Why nobody serves this group: its log was rolled back. Null: it is served, as far as is known (rule S10). */
+  get halted(): string | null {
+    return this.#halted;
   }
 
   /** What this client saw last of the log. */
@@ -115,6 +137,7 @@ export class GroupClient {
     // It may have closed before it was there; then the next one is planned already.
     if (!isOpen) return;
     this.#stream = stream;
+    if (this.#mark !== null) stream.send({ format: FORMAT_VERSION, requests: [], mark: this.#mark });
     for (const session of this.#sessions) session.connected();
     this.#awaitFirstWord();
   }
@@ -257,7 +280,9 @@ export class GroupClient {
     this.#failures = 0;
     this.#firstWord?.cancel();
     this.#heardWhetherLed(frame.leading);
+    this.#halted = frame.halted ?? null;
     if (isOlder(frame.position, this.#seen)) return;
+    if (frame.mark !== undefined) this.#marked(frame.mark);
     if (frame.position.lineage !== '') this.#seen = frame.position;
     for (const { id, body } of frame.answers) {
       const onAnswer = this.#answered.get(id);
@@ -274,6 +299,14 @@ export class GroupClient {
     if (!isLed) this.#believedUntilMs = this.runtime.clock.monotonicMs() + NO_LEADER_MS;
     // What was sent to the leader before is not acknowledged any more, and the next keepalive may be far.
     if (isNew) this.#keepalive();
+  }
+
+  /** Within a lineage the highest one counts, whatever is given later: that is what proves a roll-back (rule S10). */
+  #marked(mark: Mark): void {
+    const { lineage, index } = this.#mark ?? { lineage: '', index: 0 };
+    if (mark.lineage === lineage && mark.index <= index) return;
+    this.#mark = mark;
+    this.#keepMark(mark);
   }
 
   #notice({ session: id, attach, event }: SessionNotice): void {

@@ -14,8 +14,10 @@ export interface ReadTarget {
   readonly group: GroupClient;
 }
 
-export function unavailable(alias: string): LeaseholdError {
-  return new LeaseholdError('UNAVAILABLE', `the lock service of ${alias} does not answer right now`);
+export function unavailable({ alias, group }: ReadTarget): LeaseholdError {
+  const { halted } = group;
+  const message = `the lock service of ${alias} ${halted === null ? 'does not answer right now' : `has halted: ${halted}`}`;
+  return new LeaseholdError('UNAVAILABLE', message);
 }
 
 export async function readLock(
@@ -24,19 +26,19 @@ export async function readLock(
   limitMs: number = READ_MS_MAX,
 ): Promise<LockView> {
   const result = await read(target, { type: 'getLock', name }, limitMs);
-  if (result.type !== 'lock') throw unavailable(target.alias);
+  if (result.type !== 'lock') throw unavailable(target);
   return result.lock;
 }
 
 async function read(
-  { alias, group }: ReadTarget,
+  target: ReadTarget,
   query: ReadQuery,
   limitMs: number = READ_MS_MAX,
 ): Promise<ReadResult> {
-  const answer = await group.read(query, limitMs);
-  if (answer === null) throw unavailable(alias);
+  const answer = await target.group.read(query, limitMs);
+  if (answer === null) throw unavailable(target);
   if (answer.type === 'lock' || answer.type === 'locks') return answer;
-  if (answer.type !== 'rejected') throw unavailable(alias);
+  if (answer.type !== 'rejected') throw unavailable(target);
   throw errorOf(answer);
 }
 
@@ -64,7 +66,7 @@ export async function listLocks(
     const within = withinNamespace(target.alias, prefix, after);
     if (within === null) continue;
     const result = await read(target, { type: 'listLocks', ...within, limit: limit - locks.length });
-    if (result.type !== 'locks') throw unavailable(target.alias);
+    if (result.type !== 'locks') throw unavailable(target);
     locks.push(...result.locks.map((lock) => ({ ...lock, name: `${target.alias}/${lock.name}` })));
     const last = locks.at(-1);
     if (last !== undefined && (result.more || locks.length >= limit)) return { locks, next: last.name };

@@ -63,8 +63,12 @@ export class Sidecar implements SidecarService {
 
   /** Serves a namespace from now on. Call `restore` once, after the first ones were added. */
   addNamespace(namespace: NamespaceTarget): void {
-    const group = new GroupClient(this.#runtime, namespace.connect);
     const { alias } = namespace;
+    const kept = this.#store.load().find((record) => record.type === 'mark' && record.alias === alias);
+    const group = new GroupClient(this.#runtime, namespace.connect, {
+      mark: kept?.type === 'mark' ? kept.mark : null,
+      keepMark: (mark) => this.#store.put({ type: 'mark', alias, mark }),
+    });
     const ended = new EndedTokens(({ envelope, token }) =>
       this.#store.remove({ type: 'lost', envelope, alias, token }),
     );
@@ -196,7 +200,7 @@ export class Sidecar implements SidecarService {
     const untilMs = this.#runtime.clock.monotonicMs() + RENEW_MS_MAX;
     await session?.confirmed();
     const held = session?.held(rest, token) ?? null;
-    if (held === null && session?.isInDoubt(rest, token) === true) throw unavailable(target.alias);
+    if (held === null && session?.isInDoubt(rest, token) === true) throw unavailable(target);
     if (session === undefined || held === null)
       return refuseGrant(target, rest, token, untilMs - this.#runtime.clock.monotonicMs());
     return this.#granted(envelope, session, held.grant);
@@ -211,7 +215,7 @@ export class Sidecar implements SidecarService {
     const recorded = new Promise<void>((resolve, reject) => {
       target.group.send({ type: 'reportStale', session: 0, name: rest, token, resource }, (answer) => {
         if (answer.type === 'done') resolve();
-        else reject(unavailable(target.alias));
+        else reject(unavailable(target));
       });
     });
     await this.#within(
@@ -299,7 +303,7 @@ export class Sidecar implements SidecarService {
     const token = await session.acquire({ body, waitMs, purpose, request, hangUp });
     const held = session.held(name, token);
     if (held !== null) return this.#granted(envelope, session, held.grant);
-    if (session.isInDoubt(name, token)) throw unavailable(target.alias);
+    if (session.isInDoubt(name, token)) throw unavailable(target);
     throw new LeaseholdError('NOT_HELD', 'the grant ended while its answer was on its way', { token });
   }
 
@@ -338,7 +342,9 @@ async function explain(
   sessionId: string | undefined,
 ): Promise<LeaseholdError> {
   const session = sessionId === undefined ? {} : { session_id: sessionId };
-  const placed = error.with({ name: `${target.alias}/${name}`, ...session });
+  const { halted } = target.group;
+  const known = error.code === 'UNAVAILABLE' && halted !== null ? unavailable(target) : error;
+  const placed = known.with({ name: `${target.alias}/${name}`, ...session });
   if (error.code !== 'WAIT_TIMEOUT') return placed;
   const lock = await readLock(target, name, EXPLAIN_MS_MAX).catch(() => null);
   return placed.with({ holder: lock?.holders[0] ?? null });

@@ -4,6 +4,7 @@
  */
 
 import type { SessionId, Token } from '../api/entry.ts';
+import type { Mark } from '../api/wire.ts';
 import type { AcquireBody } from './acquire-body.ts';
 import type { Liveness } from './service.ts';
 
@@ -41,7 +42,9 @@ export type SidecarRecord =
       readonly name: string;
       readonly token: Token;
       readonly key: string;
-    };
+    }
+  /** What was seen last of a group's log (rule S10). Of no session: it stays when they are over. */
+  | { readonly type: 'mark'; readonly alias: string; readonly mark: Mark };
 
 /** One acquire that was granted: a re-entrant grant has a record for each of its acquires. */
 interface GrantRecord extends AcquireBody {
@@ -69,14 +72,17 @@ export type RecordKey =
   | Pick<Extract<SidecarRecord, { type: 'session' }>, 'type' | 'envelope' | 'alias'>
   | Pick<Extract<SidecarRecord, { type: 'grant' }>, 'type' | 'envelope' | 'alias' | 'key'>
   | Pick<Extract<SidecarRecord, { type: 'settled' }>, 'type' | 'envelope' | 'alias' | 'request'>
-  | Pick<Extract<SidecarRecord, { type: 'lost' }>, 'type' | 'envelope' | 'alias' | 'token'>;
+  | Pick<Extract<SidecarRecord, { type: 'lost' }>, 'type' | 'envelope' | 'alias' | 'token'>
+  | Pick<Extract<SidecarRecord, { type: 'mark' }>, 'type' | 'alias'>;
 
-function envelopeOf(record: RecordKey): string {
+type OfSession = Exclude<RecordKey, { type: 'mark' }>;
+
+function envelopeOf(record: OfSession): string {
   return record.type === 'envelope' ? record.id : record.envelope;
 }
 
 /** Under which records of one envelope replace each other. */
-function keyOf(record: RecordKey): string {
+function keyOf(record: OfSession): string {
   switch (record.type) {
     case 'envelope':
       return 'envelope';
@@ -94,17 +100,23 @@ function keyOf(record: RecordKey): string {
 /** Keeps everything in memory: for the simulator and for tests, which hand it to the next life of a sidecar. */
 export class MemoryStateStore implements StateStore {
   readonly #envelopes = new Map<string, Map<string, SidecarRecord>>();
+  readonly #marks = new Map<string, SidecarRecord>();
   #size = 0;
 
+  /** Records of sessions. */
   get size(): number {
     return this.#size;
   }
 
   load(): readonly SidecarRecord[] {
-    return [...this.#envelopes.values()].flatMap((records) => [...records.values()]);
+    return [...this.#envelopes.values(), this.#marks].flatMap((records) => [...records.values()]);
   }
 
   put(record: SidecarRecord): void {
+    if (record.type === 'mark') {
+      this.#marks.set(record.alias, record);
+      return;
+    }
     const id = envelopeOf(record);
     let records = this.#envelopes.get(id);
     if (records === undefined) {
@@ -116,6 +128,10 @@ export class MemoryStateStore implements StateStore {
   }
 
   remove(record: RecordKey): void {
+    if (record.type === 'mark') {
+      this.#marks.delete(record.alias);
+      return;
+    }
     if (this.#envelopes.get(envelopeOf(record))?.delete(keyOf(record)) === true) this.#size--;
   }
 

@@ -24,6 +24,7 @@ import type {
   KeepaliveStatus,
   LeaderFrame,
   LockView,
+  Mark,
   Position,
   RelayFrame,
   ServerFrame,
@@ -261,6 +262,14 @@ const keepaliveAnswer: fc.Arbitrary<KeepaliveAnswer> = fc.record({
   sessions: fc.array(keepaliveStatus, few),
 });
 
+const mark: fc.Arbitrary<Mark> = fc.record({
+  lineage: fc.string({ maxLength: 32 }),
+  epoch: uint,
+  index: uint,
+  hash: fc.string({ maxLength: 64 }),
+  seal: fc.string({ maxLength: 64 }),
+});
+
 export const anyClientFrame: fc.Arbitrary<ClientFrame> = fc.record(
   {
     format: fc.constant(FORMAT_VERSION),
@@ -268,12 +277,7 @@ export const anyClientFrame: fc.Arbitrary<ClientFrame> = fc.record(
       maxLength: 10,
     }),
     keepalive: keepaliveRequest,
-    mark: fc.record({
-      lineage: fc.string({ maxLength: 32 }),
-      epoch: uint,
-      index: uint,
-      hash: fc.string({ maxLength: 64 }),
-    }),
+    mark,
   },
   { requiredKeys: ['format', 'requests'] },
 );
@@ -285,6 +289,8 @@ export const anyServerFrame: fc.Arbitrary<ServerFrame> = fc.record(
     answers: fc.array(fc.record({ id: uint, body: fc.oneof(...Object.values(ANSWERS)) }), { maxLength: 10 }),
     notices: fc.array(fc.record({ ...ofSession, event: anyEvent }), { maxLength: 10 }),
     keepalive: keepaliveAnswer,
+    mark,
+    halted: fc.string({ minLength: 1, maxLength: 200 }),
   },
   { requiredKeys: ['position', 'leading', 'answers', 'notices'] },
 );
@@ -319,7 +325,13 @@ export const anyRelayFrame: fc.Arbitrary<RelayFrame> = fc.record(
     format: fc.constant(FORMAT_VERSION),
     groups: fc.array(
       fc.record(
-        { client: uint, requests: fc.array(relayRequest, few), keepalive: keepaliveRequest, identity },
+        {
+          client: uint,
+          requests: fc.array(relayRequest, few),
+          keepalive: keepaliveRequest,
+          identity,
+          mark,
+        },
         { requiredKeys: ['client', 'requests'] },
       ),
       few,
@@ -338,12 +350,16 @@ export const anyRelayFrame: fc.Arbitrary<RelayFrame> = fc.record(
 export const anyLeaderFrame: fc.Arbitrary<LeaderFrame> = fc.record({
   position,
   groups: fc.array(
-    fc.record({
-      client: uint,
-      answers: fc.array(fc.record({ id: uint, body: fc.oneof(...Object.values(ANSWERS)) }), few),
-      notices: fc.array(fc.record({ ...ofSession, event: anyEvent }), few),
-      keepalives: fc.array(keepaliveAnswer, few),
-    }),
+    fc.record(
+      {
+        client: uint,
+        answers: fc.array(fc.record({ id: uint, body: fc.oneof(...Object.values(ANSWERS)) }), few),
+        notices: fc.array(fc.record({ ...ofSession, event: anyEvent }), few),
+        keepalives: fc.array(keepaliveAnswer, few),
+        mark,
+      },
+      { requiredKeys: ['client', 'answers', 'notices', 'keepalives'] },
+    ),
     few,
   ),
 });

@@ -12,12 +12,13 @@ import { createMetrics, type Metrics } from '../../platform/metrics.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { startAdminServer } from '../../server/grpc/admin-server.ts';
 import { ADMIN_SOCKET } from '../../server/grpc/socket.ts';
+import { haltMessage } from '../../server/halt-message.ts';
 import type { StopReason } from '../../server/leader.ts';
 import { createHttpApi, listenHttp } from '../../sidecar/http/index.ts';
 import { Sidecar } from '../../sidecar/sidecar.ts';
 import { FileStateStore } from '../../sidecar/state-file.ts';
 import { UsageError } from '../errors.ts';
-import { DevNamespace } from './namespace.ts';
+import { DevNamespace, newLineageCommand } from './namespace.ts';
 
 export interface DevOptions {
   readonly runtime: Runtime;
@@ -219,9 +220,20 @@ class DevNamespaces {
   #context() {
     const { runtime, dataFolder, onFatal } = this.#options;
     const onStopped = (alias: string, reason: StopReason): void => {
-      const why = reason.kind === 'deposed' ? 'another process has taken its log over' : String(reason.error);
-      onFatal(`the lock server of ${alias} has stopped: ${why}`);
+      onFatal(`the lock server of ${alias} has stopped: ${whyStopped(reason, alias, dataFolder)}`);
     };
     return { runtime, dataFolder, metrics: this.metrics, sidecar: this.sidecar, onStopped };
+  }
+}
+
+function whyStopped(reason: StopReason, alias: string, dataFolder: string): string {
+  switch (reason.kind) {
+    case 'deposed':
+    case 'handedOver':
+      return 'another process has taken its log over';
+    case 'failed':
+      return String(reason.error);
+    case 'halted':
+      return haltMessage(reason.proof, newLineageCommand(alias, dataFolder));
   }
 }

@@ -6,12 +6,15 @@ import type { NamespaceConfig } from '../../api/config.ts';
 import { toNamespaceConfig } from '../../api/locknamespace/effective.ts';
 import type { LockNamespace } from '../../api/locknamespace/schema.ts';
 import { openEmbeddedLog } from '../../log/embedded/embedded-log.ts';
+import { HaltedError } from '../../log/port.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { labelled, type Runtime } from '../../platform/runtime.ts';
+import { haltMessage } from '../../server/halt-message.ts';
 import type { StopReason } from '../../server/leader.ts';
 import { Metering } from '../../server/metering.ts';
 import { Replica } from '../../server/replica.ts';
 import type { Sidecar } from '../../sidecar/sidecar.ts';
+import { UnavailableError } from '../errors.ts';
 
 /** In dev every caller is the developer; identities come with the cluster. */
 const DEVELOPER = { account: 'dev/developer', podUid: '' };
@@ -62,10 +65,13 @@ export class DevNamespace {
       serverId: 'dev',
       config,
       onCommitted: (entry, stats) => metering.committed(entry, stats),
+      onMark: (outcome) => serverMetrics.markShown(outcome),
       onStopped: (reason) => onStopped(alias, reason),
     }).catch(async (error: unknown) => {
       await log.close();
-      throw error;
+      if (!(error instanceof HaltedError)) throw error;
+      const why = haltMessage(error.proof, newLineageCommand(alias, dataFolder));
+      throw new UnavailableError(`${namespace}/${alias} is not served: ${why}`, { cause: error });
     });
     const sidecarMetrics = metrics.sidecar(alias);
     const served = new DevNamespace(alias, replica, config, [
@@ -96,4 +102,9 @@ export class DevNamespace {
 
 function configOf(lockNamespace: LockNamespace): NamespaceConfig {
   return toNamespaceConfig(lockNamespace, { kind: 'unchecked' });
+}
+
+/** How a namespace that was found rolled back is served again; the server has to be stopped for it. */
+export function newLineageCommand(alias: string, dataFolder: string): string {
+  return `leasehold group new-lineage --data ${dataFolder} --namespace ${alias} --yes`;
 }

@@ -47,6 +47,8 @@ export interface LockServerOptions {
   readonly beside: (path: string) => string;
   /** It cannot go on; the process should say why and end. */
   readonly onHalted: (error: unknown) => void;
+  /** A new lineage of its log has begun: it has to be stopped, and another one started in its place. */
+  readonly onReplaced: () => void;
 }
 
 export interface LockServer {
@@ -70,6 +72,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   const metrics = createMetrics({ processMetrics: true });
   const serverMetrics = metrics.server(namespace.name);
   const metering = new Metering(serverMetrics);
+  const health = new HealthService([LOCK_SERVICE]);
   const relay: RelayService = new RelayService({
     method: relaying,
     timers: runtime.timers,
@@ -87,6 +90,12 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     shard: shardOf(config),
     onCommitted: (entry, stats) => metering.committed(entry, stats),
     onDeposed: () => relay.closeAll(),
+    onMark: (outcome) => serverMetrics.markShown(outcome),
+    onRolledBack: () => {
+      serverMetrics.halted();
+      health.stopServing();
+    },
+    onReplaced: options.onReplaced,
     onHalted: options.onHalted,
   });
   const own: Served = {
@@ -102,7 +111,6 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     addresses: config.peers,
     dial: security.dial,
   });
-  const health = new HealthService([LOCK_SERVICE]);
   const clients = createGrpcServer();
   clients.addService(
     { Connect: connecting.definition },
@@ -149,7 +157,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
       admin = await startAdminServer({ socketPath: socket, served: () => served, timers: runtime.timers });
     }
     http = await listenHttp({
-      listener: statusOr(member, createHealthApi({ runtime, metrics, ready: () => true })),
+      listener: statusOr(member, createHealthApi({ runtime, metrics, ready: () => member.halted === null })),
       ...parseAddress(config.listen.health),
       portSetting: 'listen.health',
       logger: runtime.logger,

@@ -7,6 +7,9 @@ import { redacted, type ServerConfig, serverConfig, serverConfigProblems } from 
 import { type LockServer, startLockServer } from './lock-server.ts';
 import { loadNamespace } from './namespace.ts';
 
+/** It starts anew within this time, or ends, for whoever watches over it to start it. */
+const RESTART_MS_MAX = 30_000;
+
 export async function runServer(file: string): Promise<void> {
   let server: LockServer | null = null;
   let isStopping = false;
@@ -24,19 +27,40 @@ export async function runServer(file: string): Promise<void> {
     const namespace = await loadNamespace(beside(config.namespace), config.tokens !== undefined);
     const runtime = createSystemRuntime({ logLevel: config.logLevel });
     runtime.logger.info({ config: redacted(config) }, 'lock server starts');
-    server = await startLockServer({
-      config,
-      namespace: namespace.config,
-      runtime,
-      beside,
-      onHalted: (error) => {
-        console.error(`this lock server cannot go on: ${String(error)}`);
-        process.exit(EXIT_WRONG);
-      },
-    });
-    const { member } = server;
-    namespace.watch(runtime.logger, (changed) => void member.reconfigure(changed));
-    runtime.logger.info({ listen: config.listen }, 'lock server serves');
+    let current = namespace.config;
+    const start = async (): Promise<void> => {
+      server = await startLockServer({
+        config,
+        namespace: current,
+        runtime,
+        beside,
+        onHalted: (error) => {
+          console.error(`this lock server cannot go on: ${String(error)}`);
+          process.exit(EXIT_WRONG);
+        },
+        onReplaced: () => void startAnew(),
+      });
+      runtime.logger.info({ listen: config.listen }, 'lock server serves');
+    };
+    // Nothing of what it knows holds in the new lineage (rule S10), so nothing is kept: as if the process had been started again.
+    const startAnew = async (): Promise<void> => {
+      if (isStopping) return;
+      const limit = runtime.timers.after(RESTART_MS_MAX, () => process.exit(EXIT_UNAVAILABLE));
+      try {
+        await server?.stop();
+        await start();
+        namespace.watch(runtime.logger, (changed) => {
+          current = changed;
+          void server?.member.reconfigure(changed);
+        });
+      } catch (error) {
+        console.error(error instanceof Error ? error.message : String(error));
+        process.exit(EXIT_UNAVAILABLE);
+      }
+      limit.cancel();
+    };
+    await start();
+    namespace.watch(runtime.logger, (changed) => void server?.member.reconfigure(changed));
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
     process.exit(error instanceof UsageError ? EXIT_USAGE : EXIT_UNAVAILABLE);

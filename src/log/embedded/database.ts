@@ -57,8 +57,16 @@ const TABLES = `
   ) STRICT;
 `;
 
-/** Came later than the other tables: made where it is missing, and unknown to programs that do not need it. */
-const AUDIT_TABLE = `
+/** Came later than the other tables: made where they are missing, and unknown to programs that do not need them. */
+const LATER_TABLES = `
+  CREATE TABLE IF NOT EXISTS log_life (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    seal_key TEXT NOT NULL,
+    token_floor INTEGER NOT NULL,
+    quiet_ms INTEGER NOT NULL,
+    -- Proof of a roll-back as JSON; empty: none.
+    halted TEXT NOT NULL
+  ) STRICT;
   CREATE TABLE IF NOT EXISTS audit_cursor (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     entry_index INTEGER NOT NULL
@@ -103,7 +111,7 @@ export function openForWriting(directory: string, lineage: string, options: Data
       const pages = Math.floor(options.databaseBytesMax / Number(pragma(database, 'page_size')));
       database.exec(`PRAGMA max_page_count = ${pages}`);
     }
-    database.exec(AUDIT_TABLE);
+    database.exec(LATER_TABLES);
     return database;
   } catch (error) {
     database.close();

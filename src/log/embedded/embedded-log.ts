@@ -11,6 +11,7 @@ import { WorkerCaller } from './worker-caller.ts';
 
 /** 128 random bits. */
 const ID_BYTES = 16;
+const SEAL_KEY_BYTES = 32;
 
 export interface EmbeddedLogOptions {
   /** One log per directory; made when it does not exist. On a local disk. */
@@ -51,6 +52,7 @@ async function openLog(mode: WorkerOptions['mode'], options: EmbeddedLogOptions)
     mode,
     directory,
     lineage: random.hex(ID_BYTES),
+    sealKey: random.hex(SEAL_KEY_BYTES),
     databaseBytesMax: options.databaseBytesMax,
     freeBytesKept: options.freeBytesKept,
   });

@@ -3,7 +3,7 @@
  * moved, not copied, where the sender has no more use for them. Errors lose their class on the way, so it travels as `kind`.
  */
 import { LogClosedError, LogFormatError, LogInUseError, LogUnavailableError } from '../errors.ts';
-import { CorruptLogError, DeposedError, TrimmedError } from '../port.ts';
+import { CorruptLogError, DeposedError, ReplacedError, TrimmedError } from '../port.ts';
 import type { StoreArguments, StoreMethod, StoreReply } from '../store.ts';
 import { sqliteCode } from './database.ts';
 
@@ -13,6 +13,7 @@ export interface WorkerOptions {
   readonly mode: 'write' | 'readOnly';
   /** Used only when the log is made. */
   readonly lineage: string;
+  readonly sealKey: string;
   readonly databaseBytesMax: number | undefined;
   readonly freeBytesKept: number | undefined;
 }
@@ -40,6 +41,7 @@ export type WireError =
       readonly message: string;
     }
   | { readonly kind: 'trimmed'; readonly below: number }
+  | { readonly kind: 'replaced' }
   | { readonly kind: 'inUse'; readonly directory: string; readonly pid: number | undefined };
 
 /**
@@ -52,6 +54,7 @@ const UNAVAILABLE_CODES: ReadonlySet<number> = new Set([5, 6, 7, 8, 9, 10, 13, 1
 export function encodeError(error: unknown, directory: string): WireError {
   if (error instanceof DeposedError) return { kind: 'deposed', message: error.message };
   if (error instanceof TrimmedError) return { kind: 'trimmed', below: error.below };
+  if (error instanceof ReplacedError) return { kind: 'replaced' };
   if (error instanceof LogInUseError) return { kind: 'inUse', directory, pid: error.pid };
   if (error instanceof RangeError) return { kind: 'range', message: error.message };
   if (error instanceof CorruptLogError) return { kind: 'corrupt', message: `${directory}: ${error.message}` };
@@ -87,6 +90,8 @@ export function decodeError(error: WireError): Error {
       return Object.assign(new DeposedError(''), { message: error.message });
     case 'trimmed':
       return new TrimmedError(error.below);
+    case 'replaced':
+      return new ReplacedError();
     case 'inUse':
       return new LogInUseError(error.directory, { pid: error.pid });
   }

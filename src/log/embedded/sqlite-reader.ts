@@ -71,6 +71,14 @@ export class SqliteReader implements LogReader {
     }, `reading entries from ${fromIndex} on`);
   }
 
+  entryHash(index: number): string | null {
+    return this.#reading(() => {
+      const { firstIndex } = this.readState();
+      if (index < firstIndex) throw new TrimmedError(firstIndex - 1);
+      return this.hashAt(index) ?? null;
+    }, `reading the hash of entry ${index}`);
+  }
+
   retainedBytes(aboveIndex: number): number {
     return this.#reading(() => {
       const { firstIndex, retainedBytes } = this.readState();

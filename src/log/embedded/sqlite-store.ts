@@ -8,14 +8,18 @@
 import { ok as assert } from 'node:assert';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT } from '../limits.ts';
-import type {
-  AppendOutcome,
-  LeaderRecord,
-  Leadership,
-  LogPosition,
-  OpenSnapshot,
-  SnapshotManifest,
-  StoredEntry,
+import {
+  type AppendOutcome,
+  type Birth,
+  type LeaderRecord,
+  type Leadership,
+  type LogPosition,
+  type OpenSnapshot,
+  ReplacedError,
+  type RollBackProof,
+  type SnapshotManifest,
+  type Standing,
+  type StoredEntry,
 } from '../port.ts';
 import {
   checkAuditCursor,
@@ -27,9 +31,9 @@ import {
   lastTrimmed,
   requireLeader,
 } from '../rules.ts';
-import type { LogStore } from '../store.ts';
+import type { LogStore, NewLife } from '../store.ts';
 import { pragma } from './database.ts';
-import { integerOf, textOf } from './rows.ts';
+import { integerOf, type Row, textOf } from './rows.ts';
 import { asCorrupt, type LogState, SqliteReader } from './sqlite-reader.ts';
 
 /** Pages returned to the file system in one step. */
@@ -73,6 +77,56 @@ export class SqliteStore extends SqliteReader implements LogStore {
       assert(after.head.index === state.head.index, 'a campaign does not move the head');
       return { serverId, epoch, fence };
     }, 'campaign');
+  }
+
+  /** The seal key, if there is none yet. */
+  keepSealKey(sealKey: string): void {
+    this.#writing(() => {
+      this.#run(`INSERT OR IGNORE INTO log_life VALUES (1, ?, 0, 0, '')`, sealKey);
+    }, 'keep the seal key');
+  }
+
+  birth(): Birth {
+    const row = this.#life();
+    return {
+      sealKey: textOf(row, 'seal_key'),
+      tokenFloor: integerOf(row, 'token_floor'),
+      quietMs: integerOf(row, 'quiet_ms'),
+    };
+  }
+
+  standing(): Standing {
+    const { lineage, head } = this.readState();
+    const halted = textOf(this.#life(), 'halted');
+    return { lineage, head, halted: halted === '' ? null : (JSON.parse(halted) as RollBackProof) };
+  }
+
+  halt(proof: RollBackProof): void {
+    this.#writing((state) => {
+      if (proof.lineage !== state.lineage) return;
+      this.#run(`UPDATE log_life SET halted = ? WHERE halted = ''`, JSON.stringify(proof));
+      this.#run(`UPDATE log_state SET fence = ''`);
+      assert(this.standing().halted !== null, 'the proof of the halt is kept');
+      assert(this.readState().fence === '', 'nobody leads a halted log');
+    }, 'halt');
+  }
+
+  beginLineage(from: string, { lineage, tokenFloor, quietMs }: NewLife): void {
+    this.#writing((state) => {
+      if (state.lineage === lineage) return;
+      if (state.lineage !== from) throw new ReplacedError();
+      for (const table of ['entries', 'snapshots', 'snapshot_chunks', 'audit_cursor']) {
+        this.#run(`DELETE FROM ${table}`);
+      }
+      this.#run(
+        `UPDATE log_state SET lineage = ?, fence = '', head_index = 0, head_hash = '', first_index = 1,
+         first_previous = '', retained_bytes = 0`,
+        lineage,
+      );
+      this.#run(`UPDATE log_life SET token_floor = ?, quiet_ms = ?, halted = ''`, tokenFloor, quietMs);
+      assert(this.readState().head.index === 0, 'a new life begins with an empty log');
+      assert(this.standing().lineage === lineage, 'the new lineage is in place');
+    }, 'begin a lineage');
   }
 
   leader(): LeaderRecord | null {
@@ -260,6 +314,12 @@ export class SqliteStore extends SqliteReader implements LogStore {
     if (surplus <= 0) return false;
     this.database.exec(`PRAGMA incremental_vacuum(${Math.min(surplus, VACUUM_PAGES_PER_STEP)})`);
     return surplus > VACUUM_PAGES_PER_STEP;
+  }
+
+  #life(): Row {
+    const row = this.database.prepare('SELECT * FROM log_life').get();
+    assert(row !== undefined, 'a log knows of its life');
+    return row;
   }
 
   #snapshotStatus(id: string): string | undefined {

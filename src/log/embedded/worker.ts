@@ -34,6 +34,7 @@ function openWriter(options: WorkerOptions): OpenLog {
     const database = openForWriting(options.directory, options.lineage, options);
     try {
       const store: LogStore & SqliteStore = new SqliteStore(database, options);
+      store.keepSealKey(options.sealKey);
       return {
         lineage: store.lineage,
         call: (method, args) => invoke(store, method, args),

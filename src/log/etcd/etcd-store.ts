@@ -10,12 +10,16 @@ import { LogUnavailableError } from '../errors.ts';
 import { PAGE_ENTRIES_MAX } from '../limits.ts';
 import {
   type AppendOutcome,
+  type Birth,
   CorruptLogError,
   type LeaderRecord,
   type Leadership,
   type LogPosition,
   type OpenSnapshot,
+  ReplacedError,
+  type RollBackProof,
   type SnapshotManifest,
+  type Standing,
   type StoredEntry,
   TrimmedError,
 } from '../port.ts';
@@ -27,7 +31,7 @@ import {
   lastTrimmed,
   type WriteState,
 } from '../rules.ts';
-import type { StoreArguments, StoreMethod, StoreReply } from '../store.ts';
+import type { NewLife, StoreArguments, StoreMethod, StoreReply } from '../store.ts';
 import type { EtcdClient } from './client.ts';
 import {
   decodeEntryValue,
@@ -57,6 +61,7 @@ export type AsyncStore = {
   [M in Exclude<StoreMethod, 'campaign'>]: (...args: StoreArguments<M>) => Promise<StoreReply<M>>;
 };
 
+const SEAL_KEY_BYTES = 32;
 /** Entries deleted in one transaction: one range, so its cost is etcd's, not ours. */
 const TRIM_ENTRIES_MAX = 1_000;
 /** Entries in one answer; at their largest 64 MiB. */
@@ -77,19 +82,74 @@ export class EtcdStore implements AsyncStore {
     this.#snapshots = new EtcdSnapshots(client, keys);
   }
 
-  /** Random id of this life of the log; the first who opens it makes it. */
+  /** Random id of this life of the log; the first who opens it makes it. Sees to it that there is a seal key too. */
   async lineage(random: Random, bytes: number): Promise<string> {
-    const key = this.#keys.lineage;
     const made = random.hex(bytes);
+    const birth: Birth = { sealKey: random.hex(SEAL_KEY_BYTES), tokenFloor: 0, quietMs: 0 };
+    await this.#make(this.#keys.birth, encodeJson(birth));
+    return (await this.#make(this.#keys.lineage, Buffer.from(made))).toString();
+  }
+
+  /** What is there, or now made. */
+  async #make(key: Buffer, value: Buffer): Promise<Buffer> {
     const { succeeded, responses } = await this.#client.txn({
       compare: [isAbsent(key)],
-      success: [put(key, Buffer.from(made))],
+      success: [put(key, value)],
       failure: [{ request_range: { key } }],
     });
-    if (succeeded) return made;
+    if (succeeded) return value;
     const [stored] = kvsOf(responses[0]);
-    if (stored === undefined) throw new CorruptLogError('the lineage of the log is missing');
-    return stored.value.toString();
+    if (stored === undefined) throw new CorruptLogError(`the key ${key.toString()} of the log is missing`);
+    return stored.value;
+  }
+
+  async birth(): Promise<Birth> {
+    const [pairs] = await this.#client.read([{ key: this.#keys.birth }]);
+    const birth = decodeJson<Birth | null>(pairs?.[0], null);
+    if (birth === null) throw new CorruptLogError('the key birth of the log is missing');
+    return birth;
+  }
+
+  async standing(): Promise<Standing> {
+    const { lineage, head, halted } = this.#keys;
+    const [lineages, heads, proofs] = await this.#client.read([
+      { key: lineage },
+      { key: head },
+      { key: halted },
+    ]);
+    const { index, hash } = decodeJson<Head>(heads?.[0], EMPTY);
+    return {
+      lineage: lineages?.[0]?.value.toString() ?? '',
+      head: { index, hash },
+      halted: decodeJson<RollBackProof | null>(proofs?.[0], null),
+    };
+  }
+
+  async halt(proof: RollBackProof): Promise<void> {
+    const { lineage, halted, leader } = this.#keys;
+    await this.#client.txn({
+      compare: [hasValue(lineage, proof.lineage), isAbsent(halted)],
+      success: [put(halted, encodeJson(proof)), { request_delete_range: { key: leader } }],
+    });
+  }
+
+  /** One transaction: whoever reads sees either life whole. The epoch and the seal key go on. */
+  async beginLineage(from: string, { lineage, tokenFloor, quietMs }: NewLife): Promise<void> {
+    const keys = this.#keys;
+    const { sealKey } = await this.birth();
+    const { succeeded, responses } = await this.#client.txn({
+      compare: [hasValue(keys.lineage, from)],
+      success: [
+        put(keys.lineage, Buffer.from(lineage)),
+        put(keys.birth, encodeJson({ sealKey, tokenFloor, quietMs })),
+        ...keys
+          .allBut(keys.lineage, keys.birth, keys.epoch)
+          .map((range) => ({ request_delete_range: range })),
+      ],
+      failure: [{ request_range: { key: keys.lineage } }],
+    });
+    if (succeeded) this.#head = EMPTY;
+    else if (kvsOf(responses[0])[0]?.value.toString() !== lineage) throw new ReplacedError();
   }
 
   async append(leadership: Leadership, entry: StoredEntry): Promise<AppendOutcome> {
@@ -146,6 +206,17 @@ export class EtcdStore implements AsyncStore {
     const [head] = await this.#client.read([{ key: this.#keys.head }]);
     const { index, hash } = decodeJson<Head>(head?.[0], EMPTY);
     return { index, hash };
+  }
+
+  async entryHash(index: number): Promise<string | null> {
+    const [starts, pairs] = await this.#client.read([
+      { key: this.#keys.start },
+      { key: this.#keys.entry(index) },
+    ]);
+    const { firstIndex } = decodeJson<Start>(starts?.[0], FROM_THE_FIRST);
+    if (index < firstIndex) throw new TrimmedError(firstIndex - 1);
+    const pair = pairs?.[0];
+    return pair === undefined ? null : decodeEntryValue(pair).hash;
   }
 
   async readPage(fromIndex: number): Promise<readonly StoredEntry[]> {

@@ -5,9 +5,11 @@
 import { Buffer } from 'node:buffer';
 import type { IKeyValue } from 'etcd3/lib/rpc.js';
 import {
+  type Birth,
   CorruptLogError,
   type LeaderRecord,
   type LogPosition,
+  type RollBackProof,
   type SnapshotManifest,
   type StoredEntry,
 } from '../port.ts';
@@ -31,6 +33,10 @@ export class Keys {
   readonly start: Buffer;
   /** Id of the snapshot being written. */
   readonly openSnapshot: Buffer;
+  /** What holds for this life of the log from its first moment on; made with the first one. */
+  readonly birth: Buffer;
+  /** Proof of a roll-back; while it is there nobody may serve the log. */
+  readonly halted: Buffer;
   /** Index of the last entry that the audit exporter has delivered. */
   readonly auditCursor: Buffer;
   /** Which standby writes it, and what it has written once that is all. Both mean nothing unless they name the open one. */
@@ -47,6 +53,8 @@ export class Keys {
     this.head = this.#key('head');
     this.start = this.#key('start');
     this.openSnapshot = this.#key('snapshot/open');
+    this.birth = this.#key('birth');
+    this.halted = this.#key('halted');
     this.auditCursor = this.#key('audit-cursor');
     this.snapshotClaim = this.#key('snapshot/claim');
     this.snapshotOffer = this.#key('snapshot/offer');
@@ -79,6 +87,15 @@ export class Keys {
     return Buffer.from(key).toString().slice(`${this.#prefix}snapshot/chunk/`.length).split('/')[0] ?? '';
   }
 
+  /** All keys but those named: as ranges, in order. */
+  allBut(...kept: readonly Buffer[]): readonly { readonly key: Buffer; readonly range_end: Buffer }[] {
+    const places = [...kept].sort(Buffer.compare);
+    // '0' is the character after the slash at the end of the prefix.
+    const end = Buffer.from(`${this.#prefix.slice(0, -1)}0`);
+    const from = [this.#key(''), ...places.map((key) => Buffer.concat([key, Buffer.of(0)]))];
+    return from.map((key, at) => ({ key, range_end: places[at] ?? end }));
+  }
+
   #key(name: string): Buffer {
     return Buffer.from(this.#prefix + name);
   }
@@ -103,7 +120,7 @@ export interface Claim {
   readonly serverId: string;
 }
 
-type StoredRecord = Head | Start | LeaderRecord | SnapshotManifest | Claim;
+type StoredRecord = Head | Start | LeaderRecord | SnapshotManifest | Claim | Birth | RollBackProof | null;
 
 export const EMPTY: Head = { index: 0, hash: '', totalBytes: 0 };
 export const FROM_THE_FIRST: Start = { firstIndex: 1, firstPrevious: '', trimmedBytes: 0 };

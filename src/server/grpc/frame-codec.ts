@@ -13,6 +13,7 @@ import type {
   KeepaliveRequest,
   LeaderFrame,
   LeaderGroup,
+  Mark,
   Position,
   RelayFrame,
   RelayGroup,
@@ -30,6 +31,7 @@ import {
   writeAt,
   writeKeepalive,
   writeKept,
+  writeMarkAt,
   writeNotice,
   writeRequests,
 } from './frame-parts.ts';
@@ -38,6 +40,7 @@ import {
   readIdentity,
   readKeepaliveAnswer,
   readKeepaliveRequest,
+  readMark,
   readPosition,
   writeIdentity,
 } from './hot-messages.ts';
@@ -68,6 +71,8 @@ const L3 = lengthTag(3);
 const L4 = lengthTag(4);
 const L5 = lengthTag(5);
 const L6 = lengthTag(6);
+const L7 = lengthTag(7);
+const L8 = lengthTag(8);
 
 /** The general codec, for messages that are rare. */
 interface General {
@@ -140,6 +145,8 @@ function writeServerFrame(to: ProtoWriter, frame: ServerFrame, general: General)
   for (const answer of frame.answers) writeAnswer(to, L4, answer, general.answer);
   for (const notice of frame.notices) writeNotice(to, L5, notice, general.notice);
   if (frame.keepalive !== undefined) writeKept(to, L6, frame.keepalive);
+  if (frame.mark !== undefined) writeMarkAt(to, L7, frame.mark);
+  to.text(L8, frame.halted ?? '');
   return null;
 }
 
@@ -150,6 +157,8 @@ function readServerFrame(from: ProtoReader, general: General): ServerFrame {
   const answers: Answer[] = [];
   const notices: SessionNotice[] = [];
   let keepalive: KeepaliveAnswer | undefined;
+  let mark: Mark | undefined;
+  let halted = '';
   while (from.at < from.length) {
     const tag = from.number();
     if (tag === N1) format = from.number();
@@ -158,23 +167,33 @@ function readServerFrame(from: ProtoReader, general: General): ServerFrame {
     else if (tag === L4) answers.push(readAnswer(from, general.answer));
     else if (tag === L5) notices.push(...readNotice(from, general.notice));
     else if (tag === L6) keepalive = readKeepaliveAnswer(from);
+    else if (tag === L7) mark = readMark(from);
+    else if (tag === L8) halted = from.text();
     else from.skip(tag);
   }
   checkFormat(format);
-  const frame = { position: placed(position), leading, answers, notices };
-  return keepalive === undefined ? frame : { ...frame, keepalive };
+  return {
+    position: placed(position),
+    leading,
+    answers,
+    notices,
+    ...(keepalive === undefined ? {} : { keepalive }),
+    ...(mark === undefined ? {} : { mark }),
+    ...(halted === '' ? {} : { halted }),
+  };
 }
 
 function writeRelayFrame(to: ProtoWriter, frame: RelayFrame, general: General): Buffer | null {
   const { format, groups, closed, reattach, allAttached = false, applied = 0 } = frame;
   if (reattach !== undefined) return general.relayFrame.serialize(encodeRelayFrame(frame));
   to.number(N1, format);
-  for (const { client, requests, keepalive, identity } of groups) {
+  for (const { client, requests, keepalive, identity, mark } of groups) {
     const begun = to.begin(L2);
     to.number(N1, client);
     writeRequests(to, requests, general.relayRequest);
     if (keepalive !== undefined) writeKeepalive(to, keepalive);
     if (identity !== undefined) writeIdentity(to, L4, identity);
+    if (mark !== undefined) writeMarkAt(to, L5, mark);
     to.end(begun);
   }
   if (closed.length > 0) to.numbers(L3, closed);
@@ -216,28 +235,36 @@ function readRelayGroup(from: ProtoReader, general: GeneralCodec): RelayGroup {
   const requests: RelayRequest[] = [];
   let keepalive: KeepaliveRequest | undefined;
   let identity: Identity | undefined;
+  let mark: Mark | undefined;
   while (from.at < end) {
     const tag = from.number();
     if (tag === N1) client = from.number();
     else if (tag === L2) requests.push(readRequest(from, general, decodeRelayRequest));
     else if (tag === L3) keepalive = readKeepaliveRequest(from);
     else if (tag === L4) identity = readIdentity(from);
+    else if (tag === L5) mark = readMark(from);
     else from.skip(tag);
   }
   from.ended(end);
-  const group = keepalive === undefined ? { client, requests } : { client, requests, keepalive };
-  return identity === undefined ? group : { ...group, identity };
+  return {
+    client,
+    requests,
+    ...(keepalive === undefined ? {} : { keepalive }),
+    ...(identity === undefined ? {} : { identity }),
+    ...(mark === undefined ? {} : { mark }),
+  };
 }
 
 function writeLeaderFrame(to: ProtoWriter, { position, groups }: LeaderFrame, general: General): null {
   to.number(N1, FORMAT_VERSION);
   writeAt(to, position);
-  for (const { client, answers, notices, keepalives } of groups) {
+  for (const { client, answers, notices, keepalives, mark } of groups) {
     const begun = to.begin(L3);
     to.number(N1, client);
     for (const answer of answers) writeAnswer(to, L2, answer, general.answer);
     for (const notice of notices) writeNotice(to, L3, notice, general.notice);
     for (const keepalive of keepalives) writeKept(to, L4, keepalive);
+    if (mark !== undefined) writeMarkAt(to, L5, mark);
     to.end(begun);
   }
   return null;
@@ -264,14 +291,17 @@ function readLeaderGroup(from: ProtoReader, general: General): LeaderGroup {
   const answers: Answer[] = [];
   const notices: SessionNotice[] = [];
   const keepalives: KeepaliveAnswer[] = [];
+  let mark: Mark | undefined;
   while (from.at < end) {
     const tag = from.number();
     if (tag === N1) client = from.number();
     else if (tag === L2) answers.push(readAnswer(from, general.answer));
     else if (tag === L3) notices.push(...readNotice(from, general.notice));
     else if (tag === L4) keepalives.push(readKeepaliveAnswer(from));
+    else if (tag === L5) mark = readMark(from);
     else from.skip(tag);
   }
   from.ended(end);
-  return { client, answers, notices, keepalives };
+  const group = { client, answers, notices, keepalives };
+  return mark === undefined ? group : { ...group, mark };
 }

@@ -10,6 +10,7 @@ import type {
   ClientRequest,
   KeepaliveAnswer,
   KeepaliveRequest,
+  Mark,
   Position,
   RelayRequest,
   SessionNotice,
@@ -35,6 +36,7 @@ import {
   writeGrantedEvent,
   writeKeepaliveAnswer,
   writeKeepaliveRequest,
+  writeMark,
   writeOneNumber,
   writePosition,
   writeRelease,
@@ -238,6 +240,12 @@ export function readNotice(from: ProtoReader, general: GeneralCodec): readonly S
 export function writeKept(to: ProtoWriter, tag: number, keepalive: KeepaliveAnswer): void {
   const begun = to.begin(tag);
   writeKeepaliveAnswer(to, keepalive);
+  to.end(begun);
+}
+
+export function writeMarkAt(to: ProtoWriter, tag: number, mark: Mark): void {
+  const begun = to.begin(tag);
+  writeMark(to, mark);
   to.end(begun);
 }
 

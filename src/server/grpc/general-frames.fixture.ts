@@ -7,6 +7,7 @@ import type {
   KeepaliveStatus,
   LeaderFrame,
   LeaderGroup,
+  Mark,
   Position,
   ServerFrame,
 } from '../../api/wire.ts';
@@ -35,6 +36,8 @@ interface ServerFrameMessage {
   readonly answers: readonly AnswerMessage[];
   readonly notices: readonly NoticeMessage[];
   readonly keepalive: KeepaliveMessage | null;
+  readonly mark: Mark | null;
+  readonly halted: string;
 }
 
 interface LeaderGroupMessage {
@@ -42,6 +45,7 @@ interface LeaderGroupMessage {
   readonly answers: readonly AnswerMessage[];
   readonly notices: readonly NoticeMessage[];
   readonly keepalives: readonly KeepaliveMessage[];
+  readonly mark: Mark | null;
 }
 
 interface LeaderFrameMessage {
@@ -51,7 +55,7 @@ interface LeaderFrameMessage {
 }
 
 export function encodeServerFrame(frame: ServerFrame): Message {
-  const { position, leading, answers, notices, keepalive } = frame;
+  const { position, leading, answers, notices, keepalive, mark, halted } = frame;
   return {
     format: FORMAT_VERSION,
     position,
@@ -59,20 +63,25 @@ export function encodeServerFrame(frame: ServerFrame): Message {
     answers: answers.map(encodeAnswer),
     notices: notices.map(encodeNotice),
     keepalive,
+    mark,
+    halted,
   };
 }
 
 /** Throws MessageError, also for an answer that this program does not know: to guess at it could lose a grant. */
 export function decodeServerFrame(message: Message): ServerFrame {
-  const { position, leading, answers, notices, keepalive } = checked<ServerFrameMessage>(message);
+  const { position, leading, answers, notices, keepalive, mark, halted } =
+    checked<ServerFrameMessage>(message);
   if (position === null) throw new MessageError('the frame does not say where in the log it is true');
-  const frame = {
+  return {
     position,
     leading,
     answers: answers.map(decodeAnswer),
     notices: notices.flatMap(decodeNotice),
+    ...(keepalive === null ? {} : { keepalive: decodeKeepalive(keepalive) }),
+    ...(mark === null ? {} : { mark }),
+    ...(halted === '' ? {} : { halted }),
   };
-  return keepalive === null ? frame : { ...frame, keepalive: decodeKeepalive(keepalive) };
 }
 
 function decodeKeepalive({ number, sessions }: KeepaliveMessage): KeepaliveAnswer {
@@ -84,11 +93,12 @@ function decodeKeepalive({ number, sessions }: KeepaliveMessage): KeepaliveAnswe
 }
 
 export function encodeLeaderFrame({ position, groups }: LeaderFrame): Message {
-  const encodedGroups = groups.map(({ client, answers, notices, keepalives }) => ({
+  const encodedGroups = groups.map(({ client, answers, notices, keepalives, mark }) => ({
     client,
     answers: answers.map(encodeAnswer),
     notices: notices.map(encodeNotice),
     keepalives,
+    mark,
   }));
   return { format: FORMAT_VERSION, position, groups: encodedGroups };
 }
@@ -100,11 +110,12 @@ export function decodeLeaderFrame(message: Message): LeaderFrame {
   return { position, groups: groups.map(decodeLeaderGroup) };
 }
 
-function decodeLeaderGroup({ client, answers, notices, keepalives }: LeaderGroupMessage): LeaderGroup {
+function decodeLeaderGroup({ client, answers, notices, keepalives, mark }: LeaderGroupMessage): LeaderGroup {
   return {
     client,
     answers: answers.map(decodeAnswer),
     notices: notices.flatMap(decodeNotice),
     keepalives: keepalives.map(decodeKeepalive),
+    ...(mark === null ? {} : { mark }),
   };
 }

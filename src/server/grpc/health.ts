@@ -33,13 +33,18 @@ export class HealthService {
     this.#services = new Set(['', ...services]);
   }
 
-  /** Says so to everybody who watches, and ends their calls. */
-  close(): void {
+  /** It does not serve any more, and says so to everybody who watches. */
+  stopServing(): void {
     this.#isServing = false;
     for (const call of this.#watches) {
       if (this.#services.has(call.request.service)) call.write(this.#answer());
-      call.end();
     }
+  }
+
+  /** Says so, and ends their calls. */
+  close(): void {
+    if (this.#isServing) this.stopServing();
+    for (const call of this.#watches) call.end();
     this.#watches.clear();
   }
 

@@ -10,6 +10,7 @@ import type {
   KeepaliveAnswer,
   KeepaliveRequest,
   KeepaliveStatus,
+  Mark,
   Position,
   RevokingGrant,
 } from '../../api/wire.ts';
@@ -261,6 +262,29 @@ export function readIdentity(from: ProtoReader): Identity {
   }
   from.ended(end);
   return { account, podUid };
+}
+
+export function writeMark(to: ProtoWriter, mark: Mark): void {
+  writePosition(to, mark);
+  to.text(L4, mark.hash);
+  to.text(L5, mark.seal);
+}
+
+export function readMark(from: ProtoReader): Mark {
+  const end = from.end();
+  let [lineage, hash, seal] = ['', '', ''];
+  let [epoch, index] = [0, 0];
+  while (from.at < end) {
+    const tag = from.number();
+    if (tag === L1) lineage = from.text();
+    else if (tag === N2) epoch = from.number();
+    else if (tag === N3) index = from.number();
+    else if (tag === L4) hash = from.text();
+    else if (tag === L5) seal = from.text();
+    else from.skip(tag);
+  }
+  from.ended(end);
+  return { lineage, epoch, index, hash, seal };
 }
 
 export function writeKeepaliveRequest(to: ProtoWriter, { number, sessions }: KeepaliveRequest): void {

@@ -2,6 +2,7 @@ import type { Identity } from '../../api/entry.ts';
 import type {
   BulkReattachment,
   KeepaliveRequest,
+  Mark,
   Position,
   Reattachment,
   RelayFrame,
@@ -17,6 +18,7 @@ interface RelayGroupMessage {
   readonly requests: readonly RequestMessage[];
   readonly keepalive: KeepaliveRequest | null;
   readonly identity: Identity | null;
+  readonly mark: Mark | null;
 }
 
 interface RelayFrameMessage {
@@ -41,11 +43,12 @@ export function encodeRelayFrame({
   allAttached,
   applied,
 }: RelayFrame): Message {
-  const encodedGroups = groups.map(({ client, requests, keepalive, identity }) => ({
+  const encodedGroups = groups.map(({ client, requests, keepalive, identity, mark }) => ({
     client,
     requests: requests.map(encodeRequest),
     keepalive,
     identity,
+    mark,
   }));
   return { format, groups: encodedGroups, closed, reattach, allAttached, applied };
 }
@@ -67,12 +70,13 @@ function decodeReattach({ sessions, seen }: NonNullable<RelayFrameMessage['reatt
   return { sessions, seen: seen ?? NOWHERE };
 }
 
-function decodeRelayGroup({ client, requests, keepalive, identity }: RelayGroupMessage): RelayGroup {
+function decodeRelayGroup({ client, requests, keepalive, identity, mark }: RelayGroupMessage): RelayGroup {
   return {
     client,
     requests: requests.map(decodeRelayRequest),
     ...(keepalive === null ? {} : { keepalive }),
     ...(identity === null ? {} : { identity }),
+    ...(mark === null ? {} : { mark }),
   };
 }
 

@@ -63,7 +63,7 @@ export class WatchedStateStore extends MemoryStateStore {
 
   override removeEnvelope(id: string): void {
     for (const record of this.load()) {
-      if (record.type !== 'envelope' && record.envelope === id) this.remove(record);
+      if (record.type !== 'envelope' && record.type !== 'mark' && record.envelope === id) this.remove(record);
     }
     super.removeEnvelope(id);
     this.#open.delete(id);

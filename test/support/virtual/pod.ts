@@ -36,7 +36,7 @@ export class Group {
   readonly stopped: string[] = [];
   readonly config: NamespaceConfig;
   readonly #runtime: VirtualRuntime;
-  readonly #store: MemoryStore;
+  readonly store: MemoryStore;
   log: HeldLog;
   #replica: Replica | null = null;
 
@@ -44,8 +44,8 @@ export class Group {
     this.#runtime = runtime;
     this.alias = alias;
     this.config = config;
-    this.#store = new MemoryStore(`lineage-of-${alias}`);
-    this.log = new HeldLog(this.#store);
+    this.store = new MemoryStore(`lineage-of-${alias}`);
+    this.log = new HeldLog(this.store);
     this.line = new Line(runtime, () => this.#replica?.frontEnd ?? null);
   }
 
@@ -55,7 +55,7 @@ export class Group {
   }
 
   async start(): Promise<void> {
-    this.log = new HeldLog(this.#store);
+    this.log = new HeldLog(this.store);
     const starting = Replica.start({
       runtime: this.#runtime,
       log: this.log,

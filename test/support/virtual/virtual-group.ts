@@ -29,6 +29,8 @@ export interface VirtualServer {
   readonly member: Member;
   readonly log: MemoryLog;
   readonly halted: unknown[];
+  /** Told that a new lineage of its log has begun. */
+  replaced: number;
   /** No stream from here to others nor from others to here. */
   isCut: boolean;
   /** Ends of the streams that others have to this one. */
@@ -38,7 +40,7 @@ export interface VirtualServer {
 export class VirtualGroup {
   readonly runtime = new VirtualRuntime();
   readonly store = new CampaignedStore('l');
-  readonly servers: readonly VirtualServer[];
+  readonly servers: VirtualServer[];
 
   readonly #silenceMs: number;
   readonly #snapshotDueBytes: number | undefined;
@@ -76,6 +78,16 @@ export class VirtualGroup {
     for (const end of [...server.served]) end();
   }
 
+  /** Its process ends, and another one takes its place. */
+  async restart(name: string): Promise<VirtualServer> {
+    const at = this.servers.findIndex((server) => server.name === name);
+    const old = this.servers[at] as VirtualServer;
+    await this.runtime.until(old.member.stop(), 10_000);
+    const server = this.#start(name);
+    this.servers[at] = server;
+    return server;
+  }
+
   #start(name: string): VirtualServer {
     const { runtime, store } = this;
     const { timers, random } = runtime;
@@ -92,10 +104,12 @@ export class VirtualGroup {
       onDeposed: () => {
         for (const end of [...served]) end();
       },
+      onReplaced: () => void server.replaced++,
       onHalted: (error) => void halted.push(error),
       ...(this.#snapshotDueBytes === undefined ? {} : { snapshotDueBytes: this.#snapshotDueBytes }),
     });
-    return { name, member, log, halted, served, isCut: false };
+    const server: VirtualServer = { name, member, log, halted, served, isCut: false, replaced: 0 };
+    return server;
   }
 
   #dial(fromName: string, toName: string, handler: LeaderStreamHandler): LeaderStream | null {
