@@ -1,6 +1,8 @@
 /**
  * A client that speaks to a front end with the protocol's frames, as a sidecar does: in one process or over gRPC.
  */
+import type { Buffer } from 'node:buffer';
+import { Client as Channel, credentials } from '@grpc/grpc-js';
 import type { Acquire } from '../src/api/entry.ts';
 import { bucketOf } from '../src/api/names.ts';
 import type {
@@ -15,7 +17,7 @@ import type {
 import { sha256 } from '../src/core/index.ts';
 import { createSystemRuntime } from '../src/platform/system-runtime.ts';
 import { loadProtocol } from '../src/server/grpc/proto.ts';
-import { connectMethod } from '../src/server/grpc/streams.ts';
+import { asIs, CHANNEL_OPTIONS, connectMethod } from '../src/server/grpc/streams.ts';
 import { grpcConnect } from '../src/sidecar/grpc-connect.ts';
 
 export type Connect = (handler: ClientHandler) => ClientStream;
@@ -35,6 +37,21 @@ const runtime = createSystemRuntime({ logLevel: 'silent' });
 /** Streams to the front end at `host:port`, each over a connection of its own. */
 export function connectTo(endpoint: string): Connect {
   return grpcConnect({ method, runtime, endpoints: [endpoint] });
+}
+
+/** As `connectTo`, but all streams over one connection. */
+export function connectOver(endpoint: string): Connect {
+  const channel = new Channel(endpoint, credentials.createInsecure(), CHANNEL_OPTIONS);
+  return (handler) => {
+    const call = channel.makeBidiStreamRequest(method.definition.path, asIs, asIs);
+    call.on('data', (bytes: Buffer) => handler.onFrame(method.response.decode(bytes)));
+    call.on('error', () => undefined);
+    call.on('status', () => handler.onClose());
+    return {
+      send: (frame) => call.write(method.request.encode(frame)),
+      close: () => call.cancel(),
+    };
+  };
 }
 
 export function openBody(): OpenRequest {
@@ -105,6 +122,21 @@ export class Client {
       this.#answers.set(id, resolve);
       this.#stream.send({ format: 1, requests: [{ id, body }] });
     });
+  }
+
+  /** As `ask`, many in one frame. */
+  askAll(bodies: readonly ClientRequestBody[]): Promise<readonly AnswerBody[]> {
+    const requests = bodies.map((body) => ({ id: ++this.#lastId, body }));
+    const answers = requests.map(
+      ({ id }) => new Promise<AnswerBody>((resolve) => this.#answers.set(id, resolve)),
+    );
+    this.#stream.send({ format: 1, requests });
+    return Promise.all(answers);
+  }
+
+  /** Leaves its session to run out. */
+  hangUp(): void {
+    this.#stream.close();
   }
 
   /** Gives everything back. */

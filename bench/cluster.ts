@@ -16,6 +16,10 @@ const SERVERS = MEMBERS.map((name) => `server-${name}`);
 const ETCDS = MEMBERS.map((name) => `etcd-${name}`);
 const LEADER_MS_MAX = 30_000;
 const POLL_MS = 10;
+/** The log grows while one catches up. */
+const LAG_MAX = 5;
+
+const SUSPICIOUS = { suspicion: { silenceMs: 400, everyMs: 1_000 } };
 
 /** Limits out of the way: what is measured is the service, not its brakes. */
 const MANIFEST = {
@@ -49,7 +53,8 @@ export class Cluster {
     });
   }
 
-  static async start({ etcdFlags = [] }: { readonly etcdFlags?: readonly string[] } = {}): Promise<Cluster> {
+  /** `isKilledOften`: no standby waits for long before it suspects a leader again, since the kills are the bench's. */
+  static async start({ isKilledOften = false } = {}): Promise<Cluster> {
     const etcd = await ensureEtcd();
     const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'));
     const group = await LocalGroup.make({
@@ -57,11 +62,9 @@ export class Cluster {
       alias: 'bench',
       manifest: stringify(MANIFEST),
       etcd,
-      etcdFlags,
       node: process.execPath,
       leasehold: join(import.meta.dirname, '../src/cli/main.ts'),
-      // Twenty kills in a row are the bench's, not the leaders': no standby waits for long before it suspects again.
-      server: { suspicion: { silenceMs: 400, everyMs: 1_000 }, logLevel: 'warn' },
+      server: { logLevel: 'warn', ...(isKilledOften ? SUSPICIOUS : {}) },
     });
     const cluster = new Cluster(group, folder);
     try {
@@ -113,11 +116,19 @@ export class Cluster {
     return this.#group.pidOf(name) === null ? null : ((await this.#group.probe(name)) as MemberStatus | null);
   }
 
-  /** Sends a signal to a server; returns when that was. */
-  signal(at: number, signal: NodeJS.Signals): number {
-    const sentMs = performance.now();
+  /** Until server `at` follows, and has applied what the log holds: milliseconds since `sinceMs`, monotonic. */
+  async caughtUp(at: number, limitMs: number, sinceMs: number): Promise<number> {
+    while (performance.now() - sinceMs < limitMs) {
+      const status = await this.status(at);
+      if (status !== null && status.role !== 'starting' && status.lag <= LAG_MAX)
+        return performance.now() - sinceMs;
+      await pause(POLL_MS);
+    }
+    throw new Error(`a server has not caught up:\n${this.logs()}`);
+  }
+
+  signal(at: number, signal: NodeJS.Signals): void {
     this.#group.signal(SERVERS[at] as string, signal);
-    return sentMs;
   }
 
   /** Waits until that server has ended, and starts it again. */
@@ -138,10 +149,8 @@ export class Cluster {
   }
 
   /** As `signal` and `restart`, for the etcd member beside server `at`. */
-  killEtcd(at: number): number {
-    const sentMs = performance.now();
+  killEtcd(at: number): void {
     this.#group.signal(ETCDS[at] as string, 'SIGKILL');
-    return sentMs;
   }
 
   async restartEtcd(at: number): Promise<void> {

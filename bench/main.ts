@@ -5,8 +5,10 @@
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { endOnSignals } from './endings.ts';
+import { locksPart, sessionsPart } from './parts/crowds.ts';
 import { failOverPart } from './parts/fail-over.ts';
 import { groupPart } from './parts/group.ts';
+import { peersPart } from './parts/peers.ts';
 import { httpPart, replicaPart } from './parts/replica.ts';
 import { Report } from './report.ts';
 
@@ -23,6 +25,9 @@ const PARTS: Readonly<Record<string, Part>> = {
     title: 'One group: three etcd members, three lock servers, load from another process',
     run: groupPart,
   },
+  sessions: { title: 'Many sessions', run: sessionsPart },
+  locks: { title: 'Very many locks held', run: locksPart },
+  peers: { title: 'Locks on one server of another kind', run: peersPart },
 };
 
 const { values } = parseArgs({

@@ -19,7 +19,7 @@ const HAND_OVER_MS = 1_500;
 const ALL = [0, 1, 2];
 
 export async function failOverPart(report: Report): Promise<void> {
-  await using cluster = await Cluster.start();
+  await using cluster = await Cluster.start({ isKilledOften: true });
   await using probe = new Probe(cluster.endpoints);
   const rounds = { report, cluster, probe };
   await handOvers(rounds);

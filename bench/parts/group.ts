@@ -9,6 +9,7 @@ import { type Report, times } from '../report.ts';
 const PACKED_STREAMS = 20;
 const PACKED = 200;
 const SINGLE_STREAMS = 2_000;
+const SHARED_CONNECTIONS = 20;
 const WARM_UP_SECONDS = 2;
 const OPEN_LOOP_PER_SECOND = 10_000;
 const OPEN_LOOP_STREAMS = 20;
@@ -27,8 +28,12 @@ export async function groupPart(report: Report, seconds: number): Promise<void> 
 
   report.row('packed frames, at the leader', await generator.run({ ...packed, endpoints: leader }));
   report.row('packed frames, over all front ends', await generator.run({ ...packed, endpoints: all }));
-  report.row('2,000 streams, one op a frame', await generator.run({ ...single, endpoints: leader }));
-  report.row('2,000 streams, over all front ends', await generator.run({ ...single, endpoints: all }));
+  const shared = { ...single, connections: SHARED_CONNECTIONS };
+  report.row(
+    '2,000 streams over 20 connections, one op a frame',
+    await generator.run({ ...shared, endpoints: leader }),
+  );
+  report.row('2,000 streams, each its own connection', await generator.run({ ...single, endpoints: leader }));
 
   const before = await fencedPut(etcds, seconds);
   report.row('bare fenced put (yardstick)', before, '200 bytes, one at a time');

@@ -45,7 +45,8 @@ export class Postgres {
     this.#server = server;
   }
 
-  static async start(): Promise<Postgres> {
+  /** `isDurable`: syncs every commit, as it would in production; tests lose no power. */
+  static async start({ isDurable = false } = {}): Promise<Postgres> {
     const folder = mkdtempSync(join(tmpdir(), 'leasehold-pg-'));
     const user = serverUser();
     if (user !== undefined) chownSync(folder, user.uid, user.gid);
@@ -63,7 +64,7 @@ export class Postgres {
         '-c',
         'listen_addresses=',
         '-c',
-        'fsync=off',
+        `fsync=${isDurable ? 'on' : 'off'}`,
         '-c',
         'max_connections=40',
       ],
