@@ -4,15 +4,22 @@
  * It shares no code with the state machine: it knows the promises, not how they are kept.
  */
 import type { NamespaceConfig } from '../api/config.ts';
-import type { HistoryEntry } from '../api/entry.ts';
+import type { HistoryEntry, Token } from '../api/entry.ts';
 import { Book } from './book/book.ts';
 import { REMEMBERED_REQUESTS_DEFAULT, type Subject } from './book/memory.ts';
 import { Notes } from './book/note.ts';
 import { takeEvent } from './book/take.ts';
-import { allProperties } from './properties/all.ts';
+import { allProperties, NEEDS_THE_SESSION, propertiesFromTheMiddle } from './properties/all.ts';
 import type { Finding, FinishOptions, Property, Report } from './property.ts';
 import type { ClientRecord, RunRecord } from './records.ts';
-import type { Counts, PlacedEvent, Verdict, Violation } from './verdict.ts';
+import {
+  type Counts,
+  type PlacedEvent,
+  PROPERTY_NAMES,
+  type PropertyName,
+  type Verdict,
+  type Violation,
+} from './verdict.ts';
 
 const VIOLATIONS_MAX_DEFAULT = 100;
 
@@ -28,6 +35,10 @@ export interface CheckerOptions {
   readonly rememberedRequests?: number;
   /** Violations listed in the verdict; more are only counted (default 100). */
   readonly violationsMax?: number;
+  /** The record does not begin with entry 1: what depends on the time before is not judged, and `notJudged` says what that is. */
+  readonly startsInMiddle?: boolean;
+  /** The highest token that is known of the time before the record. */
+  readonly aboveToken?: Token;
 }
 
 interface Judge {
@@ -54,6 +65,7 @@ export class HistoryChecker {
     unjudgedRecords: 0,
     violations: 0,
   };
+  readonly #isPartial: boolean;
   #finished = false;
 
   constructor(options: CheckerOptions = {}) {
@@ -65,7 +77,10 @@ export class HistoryChecker {
     this.#notes = new Notes(this.#book);
     this.#offsetMs = options.groupTimeOffsetMs ?? 0;
     this.#violationsMax = options.violationsMax ?? VIOLATIONS_MAX_DEFAULT;
-    this.#judges = allProperties().map((property) => ({
+    this.#isPartial = options.startsInMiddle ?? false;
+    this.#book.highestToken = options.aboveToken ?? 0;
+    const properties = this.#isPartial ? propertiesFromTheMiddle() : allProperties();
+    this.#judges = properties.map((property) => ({
       property,
       report: (finding) => this.#report(property, finding),
     }));
@@ -100,6 +115,16 @@ export class HistoryChecker {
     this.#assertReading();
     if (record.type === 'pause') this.#book.runPauses.add(record.from, record.to, record.extraMs);
     for (const { property, report } of this.#judges) property.onRun?.(record, report);
+  }
+
+  /** The properties that are left out. */
+  get notJudged(): readonly PropertyName[] {
+    const judged = new Set(this.#judges.map(({ property }) => property.name));
+    return PROPERTY_NAMES.filter((name) => !judged.has(name));
+  }
+
+  get highestToken(): Token {
+    return this.#book.highestToken;
   }
 
   /** The verdict so far; what only the end can show is not judged yet. */
@@ -166,9 +191,10 @@ export class HistoryChecker {
   }
 
   #report({ name: property, rules }: Property, finding: Finding): void {
+    const shown = (finding.shows ?? []).filter((placed) => placed != null);
+    if (this.#isPartial && NEEDS_THE_SESSION.has(property) && !shown.every((one) => this.#knows(one))) return;
     this.#counts.violations += 1;
     if (this.#violations.length >= this.#violationsMax) return;
-    const shown = (finding.shows ?? []).filter((placed) => placed != null);
     const excerpt = [...new Set(shown)].sort((a, b) => a.runAt - b.runAt || a.index - b.index);
     const indexes = [...excerpt.map((placed) => placed.index), ...(finding.indexes ?? [])];
     const { name, tokens = [], message } = finding;
@@ -181,6 +207,12 @@ export class HistoryChecker {
       message,
       excerpt,
     });
+  }
+
+  /** Whether the record has the session of the event from its beginning. */
+  #knows({ event }: PlacedEvent): boolean {
+    if (!('session' in event) || event.type === 'sessionOpened') return true;
+    return this.#book.sessions.get(event.session)?.opened != null;
   }
 
   #assertReading(): void {

@@ -1,5 +1,6 @@
 /**
- * Reads a history file: NDJSON, one HistoryEntry a line, as `History` and the audit exporter write it.
+ * Reads a history file: NDJSON, one HistoryEntry a line, as `History` and the audit exporter write it; the exporter also says what is
+ * missing.
  * Strict, because a checker that guesses at what it reads proves nothing: an unknown event, a missing field, or one too many
  * is an error that names its line.
  */
@@ -98,6 +99,8 @@ const lockEvent = z.discriminatedUnion('type', [
 ]) satisfies z.ZodType<LockEvent>;
 
 const historyEntry = z.strictObject({
+  /** Whose log it is, in exports. */
+  group: text.optional(),
   lineage: text.min(1),
   epoch: count,
   index: z.int().positive(),
@@ -106,6 +109,19 @@ const historyEntry = z.strictObject({
   eventHash: z.string().regex(/^([0-9a-f]{64})?$/, 'expected 64 hex digits, or nothing'),
   events: z.array(lockEvent),
 }) satisfies z.ZodType<HistoryEntry>;
+
+const gapLine = z.strictObject({
+  type: z.literal('gap'),
+  group: text,
+  lineage: text.min(1),
+  from: z.int().positive(),
+  to: z.int().positive(),
+});
+
+/** One line of an export: an entry, or a stretch that was trimmed before it could be exported. */
+export type HistoryLine =
+  | { readonly type: 'entry'; readonly entry: HistoryEntry }
+  | { readonly type: 'gap'; readonly lineage: string; readonly from: number; readonly to: number };
 
 function jsonOf(text: string): { readonly value: unknown } | { readonly problem: string } {
   try {
@@ -117,12 +133,38 @@ function jsonOf(text: string): { readonly value: unknown } | { readonly problem:
 
 /** One line of a history; `line` counts from 1. Throws HistoryFormatError. */
 export function parseHistoryLine(text: string, line: number): HistoryEntry {
-  if (text.length > LINE_LENGTH_MAX) {
-    throw new HistoryFormatError(line, `longer than ${LINE_LENGTH_MAX} characters`);
-  }
+  const parsed = parseLine(text, line);
+  if (parsed.type === 'entry') return parsed.entry;
+  throw new HistoryFormatError(line, `entries ${parsed.from} to ${parsed.to} are missing`);
+}
+
+function parseLine(text: string, line: number): HistoryLine {
+  checkLength(text, line);
   const json = jsonOf(text);
   if ('problem' in json) throw new HistoryFormatError(line, `not JSON (${json.problem})`);
-  const parsed = historyEntry.safeParse(json.value);
+  return lineOf(json.value, line);
+}
+
+function lineOf(value: unknown, line: number): HistoryLine {
+  if (isGap(value)) {
+    const { lineage, from, to } = parsedBy(gapLine, value, line);
+    return { type: 'gap', lineage, from, to };
+  }
+  const { group: _group, ...entry } = parsedBy(historyEntry, value, line);
+  return { type: 'entry', entry };
+}
+
+function checkLength(text: string, line: number): void {
+  if (text.length <= LINE_LENGTH_MAX) return;
+  throw new HistoryFormatError(line, `longer than ${LINE_LENGTH_MAX} characters`);
+}
+
+function isGap(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'type' in value && value.type === 'gap';
+}
+
+function parsedBy<T>(schema: z.ZodType<T>, value: unknown, line: number): T {
+  const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const where = issue?.path.join('.') ?? '';
@@ -132,7 +174,7 @@ export function parseHistoryLine(text: string, line: number): HistoryEntry {
   );
 }
 
-/** All entries of a history, line by line; empty lines are skipped. Throws HistoryFormatError at the first bad line. */
+/** All entries of a history, line by line; empty lines are skipped. Throws HistoryFormatError at the first bad line, or at a gap. */
 export async function* readHistory(
   lines: AsyncIterable<string> | Iterable<string>,
 ): AsyncGenerator<HistoryEntry> {
@@ -141,4 +183,26 @@ export async function* readHistory(
     line += 1;
     if (text.trim() !== '') yield parseHistoryLine(text, line);
   }
+}
+
+/**
+ * An export, gaps included. A last line that is no JSON is taken for one that is still being written, or was when its writer died:
+ * `onUnfinished` is told, and it is left out.
+ */
+export async function* readExport(
+  lines: AsyncIterable<string> | Iterable<string>,
+  onUnfinished: (line: number) => void,
+): AsyncGenerator<HistoryLine> {
+  let line = 0;
+  let unfinished: HistoryFormatError | null = null;
+  for await (const text of lines) {
+    line += 1;
+    if (text.trim() === '') continue;
+    if (unfinished !== null) throw unfinished;
+    checkLength(text, line);
+    const json = jsonOf(text);
+    if ('problem' in json) unfinished = new HistoryFormatError(line, `not JSON (${json.problem})`);
+    else yield lineOf(json.value, line);
+  }
+  if (unfinished !== null) onUnfinished(unfinished.line);
 }

@@ -32,6 +32,11 @@ async function exported(): Promise<readonly Row[]> {
   server.leaderChanged();
   const gauges = { sessions: 1, heldLocks: 1, waiters: 1, longestQueue: 1, logBytes: 1, snapshotBytes: 1 };
   server.observe(() => gauges);
+  const audit = metrics.audit('n');
+  audit.exported(1);
+  audit.failed();
+  audit.gap(1);
+  audit.observe(() => ({ lagEntries: 1, lagMs: 1 }));
   return readText(await metrics.text());
 }
 

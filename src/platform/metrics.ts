@@ -79,10 +79,28 @@ export interface ServerMetrics {
   observe(read: () => ServerGauges): () => void;
 }
 
+interface AuditGauges {
+  readonly lagEntries: number;
+  readonly lagMs: number;
+}
+
+/** The audit exporter of one namespace, in the replica that leads. */
+export interface AuditMetrics {
+  /** Entries and gaps that the sink has taken. */
+  exported(entries: number): void;
+  /** The sink did not take a batch; it is sent again. */
+  failed(): void;
+  /** So many entries were trimmed before they were exported. */
+  gap(entries: number): void;
+  /** Read at each scrape; call the answer to stop. */
+  observe(read: () => AuditGauges): () => void;
+}
+
 export interface Metrics {
   readonly http: HttpMetrics;
   sidecar(namespace: string): SidecarMetrics;
   server(namespace: string): ServerMetrics;
+  audit(namespace: string): AuditMetrics;
   readonly contentType: string;
   /** Everything in the Prometheus text format. */
   text(): Promise<string>;
@@ -103,6 +121,7 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
     http: httpMetrics(make),
     sidecar: sidecarMetrics(make),
     server: serverMetrics(make),
+    audit: auditMetrics(make),
     contentType: registry.contentType,
     text: () => registry.metrics(),
   };
@@ -264,6 +283,39 @@ function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics 
   });
 }
 
+function auditMetrics(make: Instruments): (namespace: string) => AuditMetrics {
+  const label = ['namespace'] as const;
+  const exported = make.counter(
+    'audit_exported_entries_total',
+    'Entries that the audit sink has taken.',
+    label,
+  );
+  const failures = make.counter('audit_failures_total', 'Batches that the audit sink did not take.', label);
+  const gaps = make.counter(
+    'audit_gaps_total',
+    'Stretches of the log trimmed before they were exported.',
+    label,
+  );
+  const missing = make.counter(
+    'audit_gap_entries_total',
+    'Entries trimmed before they were exported.',
+    label,
+  );
+  const gauges = make.gauges<AuditGauges>({
+    lagEntries: ['audit_lag_entries', 'Entries that the audit sink does not have yet.'],
+    lagMs: ['audit_lag_ms', 'Age of the oldest entry that waits for the audit sink, ms.'],
+  });
+  return (namespace) => ({
+    exported: (entries) => exported.inc({ namespace }, entries),
+    failed: () => failures.inc({ namespace }),
+    gap(entries) {
+      gaps.inc({ namespace });
+      missing.inc({ namespace }, entries);
+    },
+    observe: (read) => gauges(namespace, read),
+  });
+}
+
 function ignore(): void {
   // Nobody reads these metrics.
 }
@@ -274,6 +326,14 @@ export const silentSidecarMetrics: SidecarMetrics = {
   jeopardy: ignore,
   lost: ignore,
   leaseExpiredWhileWorking: ignore,
+  observe: () => ignore,
+};
+
+/** For simulations and tests: counts nothing. */
+export const silentAuditMetrics: AuditMetrics = {
+  exported: ignore,
+  failed: ignore,
+  gap: ignore,
   observe: () => ignore,
 };
 

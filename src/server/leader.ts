@@ -205,6 +205,11 @@ export class Leader {
     return leader;
   }
 
+  /** For writes to the log beside the loop's own. */
+  get leadership(): Leadership {
+    return this.#leadership;
+  }
+
   get position(): Position {
     return { lineage: this.#state.lineage, epoch: this.#leadership.epoch, index: this.#appender.head.index };
   }

@@ -46,6 +46,7 @@ const ANSWER_MS = 1_000;
 const RETRY_MS = 250;
 /** The log is asked for so long what a status says of it. */
 const STATUS_MS_MAX = 1_000;
+const NOTHING = (): void => undefined;
 const UNANSWERED = [null, null] as const;
 /** How often a replica looks whether its log may still be served. */
 const STANDING_MS = 1_000;
@@ -77,6 +78,8 @@ export interface MemberOptions {
   readonly onReplaced?: () => void;
   /** The log was rolled back: this replica stays, and serves nothing (rule S10). */
   readonly onRolledBack?: (proof: RollBackProof) => void;
+  /** What runs beside the leader, as the audit exporter; the answer ends it. */
+  readonly whileLeading?: (leader: Leader) => () => void;
   /** This replica leads no more: streams of other front ends must end. */
   readonly onDeposed?: () => void;
   /** It cannot go on: the log contradicts itself or this program (rule C14). The process should say why and end. */
@@ -131,6 +134,8 @@ export class Member {
   #hasEvicted = false;
   /** When this process last went on after a standstill, monotonic. */
   #wokeUpAtMs = Number.NEGATIVE_INFINITY;
+  /** Ends what runs beside the leader. */
+  #endBeside: () => void = NOTHING;
 
   private constructor(options: MemberOptions) {
     const { runtime, log, serverId, dial } = options;
@@ -227,6 +232,7 @@ export class Member {
     this.#isStopped = true;
     this.#watch?.cancel();
     this.#standing?.cancel();
+    this.#endBeside();
     await this.#leader?.stop();
     this.#options.onDeposed?.();
     this.#link.stop();
@@ -360,6 +366,7 @@ export class Member {
     const { logger } = this.#options.runtime;
     logger.info({ epoch: leader.position.epoch, index: leader.position.index }, 'leads');
     this.#link.lead(leader);
+    this.#endBeside = this.#options.whileLeading?.(leader) ?? NOTHING;
     const isOwnConfig = this.#options.configuredBy !== 'admin' || leader.state.configVersion === 0;
     if (this.#desired.isBehind && isOwnConfig) {
       logger.warn({}, 'the manifest of this server is behind the configuration in force');
@@ -367,6 +374,7 @@ export class Member {
     const reason = await stopped;
     logger.warn({ kind: reason.kind }, 'leads no more');
     this.#remember(leader.head);
+    this.#endBeside();
     this.#leader = null;
     this.#options.onDeposed?.();
     this.#link.seekAnew();

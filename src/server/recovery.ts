@@ -19,6 +19,7 @@ import {
   type LogPosition,
   type SnapshotManifest,
   type StoredEntry,
+  TrimmedError,
 } from '../log/port.ts';
 import type { Logger } from '../platform/runtime.ts';
 
@@ -77,11 +78,34 @@ export function replay(
 /** Replays from the oldest state that can still be made, yielding what happened from `fromIndex` on. */
 export async function* history(log: ReadableLog, fromIndex: number): AsyncGenerator<HistoryEntry> {
   const state = await stateBefore(log, fromIndex);
-  for await (const stored of log.read(state.index + 1)) {
-    const { entry, applied } = replay(state, stored);
-    if (entry.index < fromIndex) continue;
-    const { lineage, epoch, index, at, wallMs, eventHash } = entry;
-    yield { lineage, epoch, index, at, wallMs, eventHash, events: applied.events };
+  yield* replayed(log, state, fromIndex);
+}
+
+/** The same, and goes on: yields null whenever it has come to the head, and looks again when asked for more. Never ends by itself. */
+export async function* followHistory(
+  log: ReadableLog,
+  fromIndex: number,
+): AsyncGenerator<HistoryEntry | null> {
+  const state = await stateBefore(log, fromIndex);
+  for (;;) {
+    yield* replayed(log, state, fromIndex);
+    yield null;
+  }
+}
+
+async function* replayed(log: ReadableLog, state: State, fromIndex: number): AsyncGenerator<HistoryEntry> {
+  try {
+    for await (const stored of log.read(state.index + 1)) {
+      const { entry, applied } = replay(state, stored);
+      if (entry.index < fromIndex) continue;
+      const { lineage, epoch, index, at, wallMs, eventHash } = entry;
+      yield { lineage, epoch, index, at, wallMs, eventHash, events: applied.events };
+    }
+  } catch (error) {
+    if (!(error instanceof TrimmedError) || state.index > 0) throw error;
+    // Events are made by replay, and that begins at a snapshot: what lies below the oldest one cannot be told any more.
+    const kept = (await log.snapshots()).map(({ index }) => index).filter((index) => index >= error.below);
+    throw new TrimmedError(Math.max(error.below, kept.length === 0 ? 0 : Math.min(...kept)));
   }
 }
 

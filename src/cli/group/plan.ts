@@ -68,6 +68,8 @@ export interface PlanOptions {
   readonly etcdFlags?: readonly string[];
   /** Merged into the configuration of each lock server. */
   readonly server?: Readonly<Record<string, unknown>>;
+  /** Where each lock server exports its audit; `name` of its member. */
+  readonly audit?: (name: string) => object;
   readonly leaseTtlSeconds?: number;
 }
 
@@ -167,6 +169,7 @@ function serverFile(own: MemberPorts, members: readonly MemberPorts[], options: 
     ...(security === undefined
       ? {}
       : { tls: { group: { ...group, name: security.groupName }, clients }, tokens: { jwks } }),
+    ...(options.audit === undefined ? {} : { audit: options.audit(own.name) }),
     ...server,
   };
 }

@@ -1,12 +1,14 @@
 /** `leasehold history check`: judges a history against the promises. */
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import { HistoryChecker } from '../../history/checker.ts';
-import { readHistory } from '../../history/read.ts';
-import type { Verdict, Violation } from '../../history/verdict.ts';
+import { mergeHistories } from '../../history/merge.ts';
+import { type HistoryLine, readExport } from '../../history/read.ts';
+import type { Violation } from '../../history/verdict.ts';
+import { systemClock } from '../../platform/system-runtime.ts';
 import { UsageError } from '../errors.ts';
 import type { OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
+import { type Judgement, Judging } from './judging.ts';
 import { describeEvent } from './lines.ts';
 
 const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
@@ -14,25 +16,51 @@ const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
   ['EISDIR', 'it is a folder'],
   ['EACCES', 'this user may not'],
 ]);
+/** How often whoever waits hears how far it is. */
+const PROGRESS_MS = 2_000;
 
 export interface CheckFlags {
   readonly output: OutputFormat;
 }
 
-export async function check(file: string, { output }: CheckFlags): Promise<boolean> {
-  const checker = new HistoryChecker();
-  let isFirst = true;
-  for await (const entry of readHistory(linesOf(file))) {
-    if (isFirst && entry.index !== 1)
-      throw new UsageError(`${file} begins with entry ${entry.index}, not with 1`);
-    isFirst = false;
-    checker.entry(entry);
+export async function check(files: readonly string[], { output }: CheckFlags): Promise<boolean> {
+  const judging = new Judging();
+  const progress = new Progress();
+  for await (const line of mergeHistories(files.map(exportIn))) {
+    judging.take(line);
+    progress.tell(judging);
   }
-  if (isFirst) throw new UsageError(`${file} holds no history`);
-  const verdict = checker.finish();
-  const lines = output === 'json' ? [JSON.stringify(verdict, null, 2)] : verdictLines(verdict);
+  if (judging.entries === 0) throw new UsageError(`${files.join(', ')} holds no history`);
+  const judgement = judging.finish();
+  const lines = output === 'json' ? [JSON.stringify(judgement, null, 2)] : judgementLines(judgement);
   for (const line of lines) await print(line);
-  return verdict.ok;
+  return judgement.ok;
+}
+
+/** On standard error, only while it takes long. */
+class Progress {
+  readonly #startedMs = systemClock.monotonicMs();
+  #toldMs = this.#startedMs;
+  #lines = 0;
+
+  tell({ entries, events, index, violations }: Judging): void {
+    this.#lines += 1;
+    if (this.#lines % 256 !== 0) return;
+    const nowMs = systemClock.monotonicMs();
+    if (nowMs - this.#toldMs < PROGRESS_MS) return;
+    this.#toldMs = nowMs;
+    const seconds = Math.round((nowMs - this.#startedMs) / 1_000);
+    const rate = Math.round((events * 1_000) / (nowMs - this.#startedMs));
+    console.error(
+      `${seconds} s: entry ${index}, ${entries} entries, ${events} events (${rate} a second), ${violations} violations`,
+    );
+  }
+}
+
+function exportIn(file: string): AsyncGenerator<HistoryLine> {
+  return readExport(linesOf(file), (line) => {
+    console.error(`${file}: line ${line}, the last one, is not finished and was left out`);
+  });
 }
 
 async function* linesOf(file: string): AsyncGenerator<string> {
@@ -55,11 +83,27 @@ function unreadable(file: string, error: unknown): unknown {
   return new UsageError(`${file} cannot be read: ${why}`, { cause: error });
 }
 
-function verdictLines({ ok, violations, counts }: Verdict): string[] {
+function judgementLines({ ok, violations, counts, parts }: Judgement): string[] {
   const { entries, events, grants, sessions, takeOvers } = counts;
   const seen = `${entries} entries, ${events} events, ${sessions} sessions, ${grants} grants, ${takeOvers} take-overs`;
-  const result = ok ? 'every promise was kept' : `${counts.violations} violations`;
-  return [...violations.flatMap(violationLines), `${seen}: ${result}`];
+  const isWhole = parts.every(({ notJudged }) => notJudged.length === 0);
+  const kept = isWhole ? 'every promise was kept' : 'nothing that can be judged was broken';
+  const result = ok ? kept : `${counts.violations} violations`;
+  return [...violations.flatMap(violationLines), ...partLines({ parts }), `${seen}: ${result}`];
+}
+
+/** Only where it is not one whole history. */
+function partLines({ parts }: Pick<Judgement, 'parts'>): string[] {
+  if (parts.length === 1 && parts[0]?.notJudged.length === 0) return [];
+  return parts.map(({ lineage, from, to, missingBefore, notJudged }) => {
+    const before =
+      missingBefore === null ? '' : ` (${missingBefore.from} to ${missingBefore.to} are missing)`;
+    const not =
+      notJudged.length === 0
+        ? 'judged whole'
+        : `not judged, as it depends on what was before: ${notJudged.join(', ')}`;
+    return `entries ${from} to ${to} of lineage ${lineage}${before}: ${not}`;
+  });
 }
 
 function violationLines({ property, rules, message, excerpt }: Violation): string[] {

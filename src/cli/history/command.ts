@@ -27,16 +27,16 @@ function readCommand(): Command {
 
 function checkCommand(): Command {
   return new Command('check')
-    .description('Judge a whole history: exclusion, order of the queue, rising tokens, expiry, and more.')
+    .description('Judge a history: exclusion, order of the queue, rising tokens, expiry, and more.')
     .argument(
-      '<file>',
-      'lines as "history read" and "log dump --events -o json" print them; - = standard input',
+      '<files...>',
+      'lines as "history read", "log dump --events -o json" and the audit exporter write them; - = standard input',
     )
     .addOption(outputOption())
     .addHelpText('after', CHECK_HELP)
-    .action(async (file: string, flags: CheckFlags) => {
+    .action(async (files: readonly string[], flags: CheckFlags) => {
       const { check } = await import('./check.ts');
-      await conclude(() => check(file, flags));
+      await conclude(() => check(files, flags));
     });
 }
 
@@ -50,11 +50,15 @@ Exit codes: 0 read, 123 no server serves there (or it stopped), 125 no such name
 `;
 
 const CHECK_HELP = `
-The history must begin with entry 1: who held what before its first line could only be guessed.
+Several files are read as one log: the exports of the servers of a group, or a rotated file and its successors. What
+is there twice counts once, and must be the same. A history that does not begin with entry 1, or has gaps because the
+log was trimmed before it was exported, is judged as far as it goes; the verdict says what was left open.
+While it takes long, its progress is on standard error.
 
 Examples:
   leasehold history check payouts.ndjson
+  leasehold history check server-a.ndjson server-b.ndjson server-c.ndjson
   leasehold log dump -n payouts --events -o json | leasehold history check -
 
-Exit codes: 0 every promise was kept, 1 one was broken, 125 the file is no whole history or wrong usage.
+Exit codes: 0 nothing was broken, 1 a promise was broken, or an entry is there twice with different contents, 125 a file is no history or wrong usage.
 `;

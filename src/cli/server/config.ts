@@ -5,6 +5,7 @@ import { BUCKETS } from '../../api/limits.ts';
 import { SUSPICION_DEFAULTS } from '../../server/suspicion.ts';
 import { address, duplicates } from '../config-file.ts';
 import { clientsTls, groupTls, isLoopback, plaintextProblem, tokens } from '../security-config.ts';
+import { auditConfig, auditConfigProblems, redactedAudit } from './audit.ts';
 
 const BUCKET_RANGE = /^([0-9]{1,4})-([0-9]{1,4})$/;
 
@@ -42,6 +43,8 @@ export const serverConfig = z.strictObject({
   configuredBy: z.enum(['file', 'admin']).default('file'),
   /** The services for operators, on a Unix socket open to the account of this process only. Relative to the configuration's own folder. */
   admin: z.strictObject({ socket: z.string().min(1) }).optional(),
+  /** Every event to somewhere else, by whichever server leads (docs/AUDIT.md). */
+  audit: auditConfig.optional(),
   etcd: z.strictObject({
     /** Client URLs of all members; the nearest first. */
     endpoints: z
@@ -95,7 +98,7 @@ export type ServerConfig = z.output<typeof serverConfig>;
 /** What is wrong between the fields. */
 export function serverConfigProblems(config: ServerConfig): readonly string[] {
   const { serverId, etcd, listen, peers } = config;
-  const problems: string[] = [];
+  const problems: string[] = [...auditConfigProblems(config.audit)];
   if (peers[serverId] === undefined) problems.push(`peers: ${serverId}, this server itself, is missing`);
   if (Object.keys(peers).length > 9) problems.push('peers: a group has at most 9 replicas');
   for (const twice of duplicates(Object.values(peers))) {
@@ -150,5 +153,6 @@ export function redacted(config: ServerConfig): object {
     if (url.password !== '') url.password = 'redacted';
     return url.href;
   });
-  return { ...config, etcd: { ...config.etcd, endpoints } };
+  const audit = config.audit === undefined ? {} : { audit: redactedAudit(config.audit) };
+  return { ...config, etcd: { ...config.etcd, endpoints }, ...audit };
 }

@@ -28,6 +28,7 @@ import { Member } from '../../server/member.ts';
 import { Metering } from '../../server/metering.ts';
 import { createHealthApi, type HttpServer, listenHttp } from '../../sidecar/http/index.ts';
 import { parseAddress } from '../config-file.ts';
+import { auditBeside } from './audit.ts';
 import { parseRange, type ServerConfig } from './config.ts';
 import { bindGrpc, closeGrpc, createGrpcServer } from './listen.ts';
 import { loadSecurity, type ServerSecurity } from './security.ts';
@@ -73,6 +74,12 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   const serverMetrics = metrics.server(namespace.name);
   const metering = new Metering(serverMetrics);
   const health = new HealthService([LOCK_SERVICE]);
+  const audit = auditBeside(config.audit, {
+    runtime,
+    log,
+    group: served,
+    metrics: metrics.audit(namespace.name),
+  });
   const relay: RelayService = new RelayService({
     method: relaying,
     timers: runtime.timers,
@@ -96,6 +103,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
       health.stopServing();
     },
     onReplaced: options.onReplaced,
+    ...(audit === null ? {} : { whileLeading: audit.whileLeading }),
     onHalted: options.onHalted,
   });
   const own: Served = {
@@ -144,6 +152,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     await admin?.close();
     await member.stop();
     security.close();
+    await audit?.close();
     await Promise.all([
       ...[clients, replicas].map((server) => closeGrpc(server, runtime.timers)),
       http?.close(),

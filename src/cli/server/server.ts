@@ -69,6 +69,10 @@ export async function runServer(file: string): Promise<void> {
 
 /** Paths are relative to the configuration's own folder. */
 function withPaths(file: string, config: ServerConfig): ServerConfig {
-  const { admin } = config;
-  return admin === undefined ? config : { ...config, admin: { socket: besideConfig(file, admin.socket) } };
+  const { admin, audit } = config;
+  return {
+    ...config,
+    ...(admin === undefined ? {} : { admin: { socket: besideConfig(file, admin.socket) } }),
+    ...(audit?.sink === 'file' ? { audit: { ...audit, path: besideConfig(file, audit.path) } } : {}),
+  };
 }

@@ -1,5 +1,6 @@
 /** The properties in the order in which they are reported. Each call makes fresh ones: some keep a state of their own. */
 import type { Property } from '../property.ts';
+import type { PropertyName } from '../verdict.ts';
 import { belief } from './belief.ts';
 import { bookkeeping } from './bookkeeping.ts';
 import { durability } from './durability.ts';
@@ -18,10 +19,39 @@ import { oneWriterPerEpoch } from './one-writer-per-epoch.ts';
 import { reentrancy } from './reentrancy.ts';
 import { risingTokens } from './rising-tokens.ts';
 
-export function allProperties(): readonly Property[] {
+/**
+ * Those that can be judged when a record does not begin with entry 1. The others ask what was before: who held a name that somebody is queued
+ * for, how many hold.
+ */
+const JUDGED_FROM_THE_MIDDLE: ReadonlySet<PropertyName> = new Set([
+  'exclusion',
+  'rising-tokens',
+  'fifo',
+  'no-early-expiry',
+  'lock-delay',
+  'no-ghost-grants',
+  'exactly-once-per-key',
+  'reentrancy',
+  'one-writer-per-epoch',
+  'event-order',
+]);
+/** Of these, those that know enough only of sessions which were opened within the record. */
+export const NEEDS_THE_SESSION: ReadonlySet<PropertyName> = new Set([
+  'no-early-expiry',
+  'lock-delay',
+  'no-ghost-grants',
+  'exactly-once-per-key',
+  'reentrancy',
+]);
+
+export function propertiesFromTheMiddle(): readonly Property[] {
+  return allProperties(true).filter(({ name }) => JUDGED_FROM_THE_MIDDLE.has(name));
+}
+
+export function allProperties(startsInMiddle = false): readonly Property[] {
   return [
     exclusion(),
-    risingTokens(),
+    risingTokens(startsInMiddle),
     fifo(),
     noEarlyExpiry(),
     freedInTime(),
@@ -33,8 +63,8 @@ export function allProperties(): readonly Property[] {
     belief(),
     lossIsTold(),
     limits(),
-    oneWriterPerEpoch(),
-    eventOrder(),
+    oneWriterPerEpoch(startsInMiddle),
+    eventOrder(startsInMiddle),
     bookkeeping(),
     liveness(),
   ];

@@ -4,7 +4,8 @@
  */
 import type { Property } from '../property.ts';
 
-export function eventOrder(): Property {
+/** `startsInMiddle`: the record begins with any entry. */
+export function eventOrder(startsInMiddle = false): Property {
   let index = 0;
   let declared: string | null = null;
   return {
@@ -16,7 +17,8 @@ export function eventOrder(): Property {
       if (changed && book.lineage !== '' && entry.lineage !== declared) {
         report({ message: `lineage ${book.lineage} became ${entry.lineage} unannounced`, indexes });
       }
-      const expected = changed ? 1 : index + 1;
+      const isFirst = startsInMiddle && book.lineage === '';
+      const expected = isFirst ? entry.index : changed ? 1 : index + 1;
       if (entry.index !== expected) {
         report({ message: `entry ${entry.index} where ${expected} was due`, indexes });
       }

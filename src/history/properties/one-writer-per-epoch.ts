@@ -7,10 +7,12 @@ import type { Property } from '../property.ts';
 /** Epochs whose winner is remembered. */
 const WINNERS_MAX = 10_000;
 
-export function oneWriterPerEpoch(): Property {
+/** `startsInMiddle`: the epoch of the first entry may have begun before it. */
+export function oneWriterPerEpoch(startsInMiddle = false): Property {
   const winners = new Map<string, string>();
   let begins = 0;
   let taken = false;
+  let isFirst = false;
   return {
     name: 'one-writer-per-epoch',
     rules: 'rules L1, S5',
@@ -18,6 +20,7 @@ export function oneWriterPerEpoch(): Property {
       const epochBefore = entry.lineage === book.lineage ? book.epoch : 0;
       begins = entry.epoch > epochBefore ? entry.epoch : 0;
       taken = false;
+      isFirst = startsInMiddle && book.lineage === '';
       if (entry.epoch >= epochBefore) return;
       report({
         message: `an entry of epoch ${entry.epoch} after epoch ${epochBefore} began`,
@@ -38,7 +41,7 @@ export function oneWriterPerEpoch(): Property {
       });
     },
     onEntryEnd(book, report) {
-      if (begins === 0 || taken) return;
+      if (begins === 0 || taken || isFirst) return;
       report({ message: `epoch ${begins} began without a take-over`, indexes: [book.index] });
     },
     onRun(record, report) {

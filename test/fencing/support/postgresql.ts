@@ -87,6 +87,11 @@ export class Postgres {
   }
 
   /** One more connection, closed with the server. */
+  /** For programs that connect by themselves. */
+  get url(): string {
+    return `postgresql://${SUPERUSER}@localhost/postgres?host=${encodeURIComponent(this.#folder)}`;
+  }
+
   async connect(): Promise<pg.Client> {
     const client = new pg.Client(this.connection);
     client.on('error', () => undefined);

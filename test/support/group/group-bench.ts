@@ -40,6 +40,8 @@ export interface BenchOptions {
   readonly sidecars?: number;
   /** Whether etcd syncs what it acknowledges: only then has it survived a loss of power. */
   readonly fsync?: boolean;
+  /** Where each lock server exports its audit; `name` of its member. */
+  readonly audit?: (name: string) => object;
 }
 
 export class GroupBench {
@@ -74,7 +76,7 @@ export class GroupBench {
     return bench;
   }
 
-  private static async make({ leaseTtlSeconds = 2, fsync = false, sidecars = 0 }: BenchOptions) {
+  private static async make({ leaseTtlSeconds = 2, fsync = false, sidecars = 0, audit }: BenchOptions) {
     const folder = mkdtempSync(join(tmpdir(), 'leasehold-group-'));
     const made = await LocalGroup.make({
       folder,
@@ -86,6 +88,7 @@ export class GroupBench {
       leasehold: join(import.meta.dirname, '../../../src/cli/main.ts'),
       server: { suspicion: { silenceMs: 400, everyMs: 1_000 } },
       leaseTtlSeconds,
+      ...(audit === undefined ? {} : { audit }),
     });
     const group =
       sidecars > 0 ? made : replan(folder, (planned) => (planned.kind === 'sidecar' ? [] : [planned]));

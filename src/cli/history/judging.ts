@@ -1,0 +1,100 @@
+/**
+ * One verdict over an export: a whole log, the end of one whose beginning was trimmed, or pieces with gaps between them. Each piece is judged
+ * for itself; across a gap, and across lineages, only tokens are compared.
+ */
+import { HistoryChecker } from '../../history/checker.ts';
+import type { HistoryLine } from '../../history/read.ts';
+import type { Counts, PropertyName, Verdict } from '../../history/verdict.ts';
+
+/** Pieces beyond these are judged, and not listed. */
+const PARTS_MAX = 100;
+
+export interface JudgedPart {
+  readonly lineage: string;
+  readonly from: number;
+  readonly to: number;
+  /** What was trimmed before it could be exported, just before this piece. */
+  readonly missingBefore: { readonly from: number; readonly to: number } | null;
+  /** Properties that its beginning leaves open. */
+  readonly notJudged: readonly PropertyName[];
+}
+
+export interface Judgement extends Verdict {
+  readonly parts: readonly JudgedPart[];
+}
+
+interface Part {
+  readonly lineage: string;
+  readonly from: number;
+  readonly missingBefore: JudgedPart['missingBefore'];
+  readonly checker: HistoryChecker;
+}
+
+const VIOLATIONS_MAX = 100;
+
+export class Judging {
+  #part: Part | null = null;
+  #missing: JudgedPart['missingBefore'] = null;
+  #highestToken = 0;
+  readonly #parts: JudgedPart[] = [];
+  readonly #verdicts: Verdict[] = [];
+  entries = 0;
+  events = 0;
+  /** Of the newest entry. */
+  index = 0;
+
+  get violations(): number {
+    const now = this.#part?.checker.verdict().counts.violations ?? 0;
+    return this.#verdicts.reduce((sum, { counts }) => sum + counts.violations, now);
+  }
+
+  take(line: HistoryLine): void {
+    if (line.type === 'gap') {
+      this.#endPart();
+      this.#missing = { from: line.from, to: line.to };
+      return;
+    }
+    const { entry } = line;
+    if (this.#part !== null && this.#part.lineage !== entry.lineage) this.#endPart();
+    this.#part ??= this.#begin(entry.lineage, entry.index);
+    this.#part.checker.entry(entry);
+    this.entries += 1;
+    this.events += entry.events.length;
+    this.index = entry.index;
+  }
+
+  finish(): Judgement {
+    this.#endPart();
+    const violations = this.#verdicts.flatMap((verdict) => verdict.violations).slice(0, VIOLATIONS_MAX);
+    const ok = this.#verdicts.every((verdict) => verdict.ok);
+    return { ok, violations, counts: sumOf(this.#verdicts), parts: this.#parts };
+  }
+
+  #begin(lineage: string, from: number): Part {
+    // The first entry of a later lineage knows of no state before, only of tokens.
+    const checker = new HistoryChecker({ startsInMiddle: from !== 1, aboveToken: this.#highestToken });
+    const part = { lineage, from, missingBefore: this.#missing, checker };
+    this.#missing = null;
+    return part;
+  }
+
+  #endPart(): void {
+    const part = this.#part;
+    if (part === null) return;
+    this.#part = null;
+    const { checker, ...shown } = part;
+    const { notJudged } = checker;
+    this.#verdicts.push(checker.finish());
+    this.#highestToken = checker.highestToken;
+    if (this.#parts.length < PARTS_MAX) this.#parts.push({ ...shown, to: this.index, notJudged });
+  }
+}
+
+function sumOf(verdicts: readonly Verdict[]): Counts {
+  const [first, ...others] = verdicts.map(({ counts }) => counts);
+  const sum = { ...(first as Counts) } as Record<keyof Counts, number>;
+  for (const counts of others) {
+    for (const name of Object.keys(counts) as (keyof Counts)[]) sum[name] += counts[name];
+  }
+  return sum;
+}

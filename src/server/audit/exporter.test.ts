@@ -1,0 +1,189 @@
+/** The exporter over a log in memory: what reaches the sink, whatever happens to sink, log and leadership. */
+import { afterEach, expect, test } from 'vitest';
+import { acquireCommand, namespaceConfig, openCommand } from '../../../test/support/core.ts';
+import type { HistoryEntry } from '../../api/entry.ts';
+import { MemoryLog } from '../../log/memory-log.ts';
+import { MemoryStore } from '../../log/memory-store.ts';
+import { silentAuditMetrics } from '../../platform/metrics.ts';
+import { createSystemRuntime } from '../../platform/system-runtime.ts';
+import { Leader } from '../leader.ts';
+import { history } from '../recovery.ts';
+import { AuditExporter } from './exporter.ts';
+import type { AuditBatch } from './records.ts';
+import type { AuditSink } from './sink.ts';
+
+const runtime = createSystemRuntime({ logLevel: 'silent' });
+const GROUP = 'test/jobs';
+
+class TestSink implements AuditSink {
+  readonly kind = 'file';
+  readonly batches: AuditBatch[] = [];
+  failing = false;
+  tries = 0;
+
+  async write(batch: AuditBatch): Promise<void> {
+    this.tries++;
+    if (this.failing) throw new Error('the sink is away');
+    this.batches.push(batch);
+  }
+
+  async close(): Promise<void> {
+    // Nothing to close.
+  }
+
+  get lines(): unknown[] {
+    return this.batches.flatMap(({ lines }) => lines.map((line) => JSON.parse(line) as unknown));
+  }
+
+  /** Indexes of entries, in the order of arrival. */
+  get indexes(): number[] {
+    return this.lines.flatMap((line) => (line as { index?: number }).index ?? []);
+  }
+}
+
+const ends: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+async function lead(store: MemoryStore, snapshotDueBytes = Number.MAX_SAFE_INTEGER): Promise<Leader> {
+  const log = new MemoryLog(store);
+  const leader = await Leader.start({
+    runtime,
+    log,
+    serverId: 'a',
+    reason: 'test',
+    tokenFloor: 0,
+    beatWhenIdle: false,
+    onStopped: () => undefined,
+    snapshotDueBytes,
+  });
+  ends.push(() => leader.stop());
+  await leader.submit([
+    { type: 'configure', version: leader.state.configVersion + 1, config: namespaceConfig() },
+  ]);
+  return leader;
+}
+
+function exporting(store: MemoryStore, leader: Leader, sink: AuditSink, metrics = silentAuditMetrics) {
+  const log = new MemoryLog(store);
+  const exporter = new AuditExporter({
+    runtime,
+    log,
+    leadership: leader.leadership,
+    group: GROUP,
+    sink,
+    metrics,
+    head: () => leader.position.index,
+  });
+  ends.push(() => exporter.stop());
+  return exporter;
+}
+
+async function work(leader: Leader, names: number): Promise<void> {
+  const [opened] = await leader.submit([openCommand()]);
+  if (opened?.type !== 'opened') throw new Error('no session');
+  const { session } = opened;
+  for (let at = 0; at < names; at++) {
+    const name = `lock-${at}`;
+    const [granted] = await leader.submit([acquireCommand({ session, key: name, name })]);
+    if (granted?.type !== 'granted') throw new Error('not granted');
+    const { token } = granted;
+    await leader.submit([{ type: 'release', session, attach: 1, name, token, key: '', acks: [name] }]);
+  }
+}
+
+async function wholeHistory(store: MemoryStore): Promise<HistoryEntry[]> {
+  const entries: HistoryEntry[] = [];
+  for await (const entry of history(new MemoryLog(store), 1)) entries.push(entry);
+  return entries;
+}
+
+test('every entry arrives once and in order, and the cursor follows', async () => {
+  const store = new MemoryStore('l1');
+  const leader = await lead(store);
+  await work(leader, 20);
+  const sink = new TestSink();
+  const exporter = exporting(store, leader, sink);
+  await expect.poll(() => sink.indexes.length).toBe(leader.position.index);
+  await work(leader, 5);
+  await expect.poll(() => sink.indexes.length).toBe(leader.position.index);
+  expect(sink.lines).toEqual((await wholeHistory(store)).map((entry) => ({ group: GROUP, ...entry })));
+  expect(exporter.lag).toEqual({ lagEntries: 0, lagMs: 0 });
+  await expect.poll(() => store.auditCursor(), { timeout: 3_000 }).toBe(leader.position.index);
+});
+
+test('a dead sink stops nothing: the cursor stays behind, the lag shows, and all of it comes later', async () => {
+  const store = new MemoryStore('l1');
+  const leader = await lead(store);
+  const sink = new TestSink();
+  sink.failing = true;
+  let failures = 0;
+  const exporter = exporting(store, leader, sink, { ...silentAuditMetrics, failed: () => failures++ });
+  await work(leader, 10);
+  await expect.poll(() => failures).toBeGreaterThan(2);
+  expect(exporter.lag.lagEntries).toBe(leader.position.index);
+  expect(exporter.lag.lagMs).toBeGreaterThan(0);
+  expect(store.auditCursor()).toBe(0);
+  sink.failing = false;
+  await expect.poll(() => sink.indexes.length, { timeout: 10_000 }).toBe(leader.position.index);
+  expect(sink.indexes).toEqual(sink.indexes.map((_, at) => at + 1));
+});
+
+test('the next exporter goes on from the cursor; what is exported twice is the same', async () => {
+  const store = new MemoryStore('l1');
+  const first = await lead(store);
+  const [early, late] = [new TestSink(), new TestSink()];
+  const exporter = exporting(store, first, early);
+  await work(first, 5);
+  await expect.poll(() => early.indexes.length).toBe(first.position.index);
+  exporter.stop();
+  const second = await lead(store);
+  await work(second, 5);
+  exporting(store, second, late);
+  await expect.poll(() => late.indexes.at(-1)).toBe(second.position.index);
+  const all = [...early.lines, ...late.lines] as { index: number }[];
+  const byIndex = new Map(all.map((line) => [line.index, line]));
+  for (const line of all) expect(line).toEqual(byIndex.get(line.index));
+  expect([...byIndex.keys()].sort((a, b) => a - b)).toEqual(
+    Array.from({ length: second.position.index }, (_, at) => at + 1),
+  );
+});
+
+test('a deposed exporter moves no cursor', async () => {
+  const store = new MemoryStore('l1');
+  const first = await lead(store);
+  const sink = new TestSink();
+  sink.failing = true;
+  exporting(store, first, sink);
+  await work(first, 3);
+  await lead(store);
+  sink.failing = false;
+  await expect.poll(() => sink.indexes.length, { timeout: 5_000 }).toBeGreaterThan(0);
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  expect(store.auditCursor()).toBe(0);
+});
+
+test('a gap is counted, exported in its place, and the export goes on after it', async () => {
+  const store = new MemoryStore('l1');
+  // Nobody exports yet, so nothing holds the log back.
+  const leader = await lead(store, 2_000);
+  await work(leader, 60);
+  await expect.poll(() => store.snapshots().length).toBe(2);
+  await expect
+    .poll(() =>
+      wholeHistory(store).then(
+        () => false,
+        () => true,
+      ),
+    )
+    .toBe(true);
+  const sink = new TestSink();
+  let missing = 0;
+  exporting(store, leader, sink, { ...silentAuditMetrics, gap: (entries) => (missing += entries) });
+  await expect.poll(() => sink.indexes.at(-1)).toBe(leader.position.index);
+  const [gap] = sink.lines as { type: string; from: number; to: number; group: string; lineage: string }[];
+  expect(gap).toMatchObject({ type: 'gap', group: GROUP, lineage: 'l1', from: 1 });
+  expect(missing).toBe(gap?.to);
+  expect(sink.indexes).toEqual(sink.indexes.map((_, at) => (gap?.to ?? 0) + 1 + at));
+});

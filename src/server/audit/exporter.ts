@@ -1,0 +1,247 @@
+/**
+ * The audit exporter: while its replica leads, it reads the log from the cursor on, makes the events by replay on a state of its own, and
+ * hands them to its sink. It takes nothing from the leader's loop, and the loop waits for nothing here: a slow or dead sink only leaves the
+ * cursor behind, and the log keeps what it has not exported up to a bound (rule L4). What was trimmed all the same is a gap: counted, logged
+ * and exported.
+ *
+ * The cursor is kept in the log, written under the leader's fence after the sink has taken a batch. So each entry is exported at least once,
+ * by whoever leads, and twice only around a change of the leader or a crash.
+ */
+import { ok as assert } from 'node:assert';
+import { LogClosedError, LogUnavailableError } from '../../log/errors.ts';
+import { DeposedError, type Leadership, type LockLog, TrimmedError } from '../../log/port.ts';
+import type { AuditMetrics } from '../../platform/metrics.ts';
+import type { Runtime } from '../../platform/runtime.ts';
+import { followHistory } from '../recovery.ts';
+import { unhurried } from '../unhurried-log.ts';
+import { type AuditGap, type AuditRecord, batchOf, lineOf } from './records.ts';
+import type { AuditSink } from './sink.ts';
+
+/** How often the log is looked at for what is new. */
+const LOOK_MS = 250;
+const BATCH_ENTRIES_MAX = 1_000;
+const BATCH_CHARACTERS_MAX = 1024 * 1024;
+/** The cursor is written so often at most: what is exported twice after a crash is what it was behind. */
+const CURSOR_MS = 1_000;
+const RETRY_MS_MIN = 100;
+const RETRY_MS_MAX = 30_000;
+
+export interface AuditExporterOptions {
+  readonly runtime: Runtime;
+  readonly log: LockLog;
+  readonly leadership: Leadership;
+  /** `<Kubernetes namespace>/<LockNamespace>`. */
+  readonly group: string;
+  readonly sink: AuditSink;
+  readonly metrics: AuditMetrics;
+  /** Index of the newest committed entry. */
+  readonly head: () => number;
+}
+
+export class AuditExporter {
+  readonly #options: AuditExporterOptions;
+  readonly #stopping = new AbortController();
+  readonly #unobserve: () => void;
+  #records: AuditRecord[] = [];
+  #lines: string[] = [];
+  #characters = 0;
+  /** The last entry that the sink has. */
+  #exported: number | null = null;
+  /** The cursor as the log has it. */
+  #saved: number | null = null;
+  #savedAtMs = 0;
+  /** Wall time of the oldest entry that waits for the sink. */
+  #waitingSinceWallMs: number | null = null;
+  #tries = 0;
+  /** The log begins above this entry, or can be replayed from above it only. */
+  #trimmedTo = 0;
+
+  constructor(options: AuditExporterOptions) {
+    this.#options = options;
+    this.#unobserve = options.metrics.observe(() => this.lag);
+    this.#run().catch((error: unknown) => {
+      if (!this.#isStopped) options.runtime.logger.error({ error }, 'the audit exporter has ended');
+    });
+  }
+
+  /** How far it is behind the log. */
+  get lag(): { readonly lagEntries: number; readonly lagMs: number } {
+    const lagEntries = this.#exported === null ? 0 : Math.max(0, this.#options.head() - this.#exported);
+    const since = this.#waitingSinceWallMs;
+    const lagMs = since === null || lagEntries === 0 ? 0 : this.#options.runtime.clock.wallMs() - since;
+    return { lagEntries, lagMs: Math.max(0, lagMs) };
+  }
+
+  /** Ends at once: what the sink may or may not have taken is exported again by the next leader. */
+  stop(): void {
+    if (this.#isStopped) return;
+    this.#stopping.abort();
+    this.#unobserve();
+    // As far as it gets: it fails once this leadership is over, and then the next leader exports a little twice.
+    this.#saveCursor().catch(() => undefined);
+  }
+
+  get #isStopped(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopped) {
+      try {
+        if (this.#exported === null) await this.#begin();
+        if (this.#trimmedTo > (this.#exported ?? 0)) await this.#gap(this.#trimmedTo);
+        await this.#follow();
+      } catch (error) {
+        if (this.#isStopped || error instanceof DeposedError || error instanceof LogClosedError) return;
+        this.#clear();
+        await this.#failed(error);
+      }
+    }
+  }
+
+  async #failed(error: unknown): Promise<void> {
+    const { metrics, runtime } = this.#options;
+    if (error instanceof TrimmedError && error.below > (this.#exported ?? 0)) {
+      this.#trimmedTo = error.below;
+      return;
+    }
+    if (!(error instanceof LogUnavailableError)) {
+      runtime.logger.error({ index: this.#exported, error }, 'the audit cannot be read from the log');
+      metrics.failed();
+    }
+    await this.#backOff();
+  }
+
+  /** From where the last exporter was; the first one begins with the oldest entry there is. */
+  async #begin(): Promise<void> {
+    const { log, leadership } = this.#options;
+    const cursor = await log.auditCursor();
+    // From now on trims stay behind it.
+    if (cursor === null) await log.setAuditCursor(leadership, 0);
+    this.#exported = cursor ?? 0;
+    this.#saved = this.#exported;
+  }
+
+  async #follow(): Promise<void> {
+    const { group, log, runtime } = this.#options;
+    const from = (this.#exported ?? 0) + 1;
+    for await (const entry of followHistory(unhurried(log, runtime.timers), from)) {
+      if (this.#isStopped) return;
+      this.#tries = 0;
+      if (entry === null) {
+        await this.#deliver();
+        await this.#pause(LOOK_MS);
+        continue;
+      }
+      this.#waitingSinceWallMs ??= entry.wallMs;
+      this.#add({ type: 'entry', group, entry });
+      const isFull = this.#records.length >= BATCH_ENTRIES_MAX || this.#characters >= BATCH_CHARACTERS_MAX;
+      if (isFull) await this.#deliver();
+    }
+  }
+
+  /** The log begins above what was exported: that is said in its place. */
+  async #gap(to: number): Promise<void> {
+    const { group, log, metrics, runtime } = this.#options;
+    const { lineage } = log;
+    const from = (this.#exported ?? 0) + 1;
+    assert(to >= from, 'what was trimmed was not exported');
+    const gap: AuditGap = { from, to };
+    metrics.gap(to - from + 1);
+    runtime.logger.error({ from, to }, 'the log was trimmed before it was exported: the audit has a gap');
+    this.#add({ type: 'gap', group, lineage, gap });
+    await this.#deliver();
+  }
+
+  #add(record: AuditRecord): void {
+    const line = lineOf(record);
+    this.#records.push(record);
+    this.#lines.push(line);
+    this.#characters += line.length;
+  }
+
+  #clear(): void {
+    this.#records = [];
+    this.#lines = [];
+    this.#characters = 0;
+    this.#waitingSinceWallMs = null;
+  }
+
+  /** Until the sink has it, however long that takes. */
+  async #deliver(): Promise<void> {
+    if (this.#records.length === 0) return this.#saveCursorIfDue();
+    const { metrics, sink } = this.#options;
+    const batch = batchOf(this.#records, this.#lines);
+    assert(batch.firstIndex === (this.#exported ?? 0) + 1, 'batches follow each other without a gap');
+    assert(batch.lastIndex >= batch.firstIndex, 'a batch goes forward');
+    while (!this.#isStopped) {
+      try {
+        await sink.write(batch, this.#stopping.signal);
+        break;
+      } catch (error) {
+        if (this.#isStopped) return;
+        metrics.failed();
+        this.#tell(error);
+        await this.#backOff();
+      }
+    }
+    if (this.#isStopped) return;
+    if (this.#tries > 0) this.#options.runtime.logger.info({ sink: sink.kind }, 'the audit sink takes again');
+    this.#tries = 0;
+    this.#exported = batch.lastIndex;
+    metrics.exported(batch.records.length);
+    this.#clear();
+    await this.#saveCursorIfDue();
+  }
+
+  /** Once for each outage. */
+  #tell(error: unknown): void {
+    const { runtime, sink } = this.#options;
+    if (this.#tries > 0) return;
+    runtime.logger.warn({ sink: sink.kind, index: this.#exported, error }, 'the audit sink does not take');
+  }
+
+  async #saveCursorIfDue(): Promise<void> {
+    const nowMs = this.#options.runtime.clock.monotonicMs();
+    if (nowMs - this.#savedAtMs < CURSOR_MS) return;
+    this.#savedAtMs = nowMs;
+    try {
+      await this.#saveCursor();
+    } catch (error) {
+      // The next time will do. Losing the leadership will not.
+      if (!(error instanceof LogUnavailableError)) throw error;
+    }
+  }
+
+  async #saveCursor(): Promise<void> {
+    const exported = this.#exported;
+    if (exported === null || exported === this.#saved) return;
+    await this.#options.log.setAuditCursor(this.#options.leadership, exported);
+    this.#saved = exported;
+  }
+
+  /** Full jitter: anything up to a limit that doubles. */
+  async #backOff(): Promise<void> {
+    const limitMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** this.#tries);
+    this.#tries = Math.min(this.#tries + 1, 20);
+    await this.#pause(limitMs * this.#options.runtime.random.fraction());
+  }
+
+  /** Ends at once when the exporter stops. */
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const { signal } = this.#stopping;
+      if (signal.aborted) {
+        resolve();
+        return;
+      }
+      const timer = this.#options.runtime.timers.after(delayMs, done);
+      function done(): void {
+        timer.cancel();
+        signal.removeEventListener('abort', done);
+        resolve();
+      }
+      signal.addEventListener('abort', done);
+    });
+  }
+}
