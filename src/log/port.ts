@@ -91,8 +91,8 @@ export type AppendOutcome = 'committed' | 'deposed';
 /** The log was trimmed: entries up to `below` are gone; reload from the snapshot (rule L4). */
 export class TrimmedError extends Error {
   readonly below: number;
-  constructor(below: number) {
-    super(`the log starts above index ${below}`);
+  constructor(below: number, options?: ErrorOptions) {
+    super(`the log starts above index ${below}`, options);
     this.name = 'TrimmedError';
     this.below = below;
   }

@@ -105,7 +105,8 @@ async function* replayed(log: ReadableLog, state: State, fromIndex: number): Asy
     if (!(error instanceof TrimmedError) || state.index > 0) throw error;
     // Events are made by replay, and that begins at a snapshot: what lies below the oldest one cannot be told any more.
     const kept = (await log.snapshots()).map(({ index }) => index).filter((index) => index >= error.below);
-    throw new TrimmedError(Math.max(error.below, kept.length === 0 ? 0 : Math.min(...kept)));
+    const below = Math.max(error.below, kept.length === 0 ? 0 : Math.min(...kept));
+    throw new TrimmedError(below, { cause: error });
   }
 }
 

@@ -9,6 +9,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemTimers } from '../../platform/system-runtime.ts';
 import { FileSink } from './file-sink.ts';
 import { HttpSink } from './http-sink.ts';
+import { auditTableSql } from './postgresql-sink.ts';
 import { type AuditBatch, type AuditRecord, batchOf, lineOf } from './records.ts';
 import { StreamSink } from './stream-sink.ts';
 
@@ -163,4 +164,9 @@ test('a receiver that hangs is given up, and one that is gone rejects', async ()
   server.closeAllConnections();
   server.close();
   await expect(httpSink(`http://127.0.0.1:${port}`).write(entries(1, 1), signal)).rejects.toThrow();
+});
+
+test('the table of docs/AUDIT.md is the one that the sink makes', () => {
+  const page = readFileSync(new URL('../../../docs/AUDIT.md', import.meta.url), 'utf8');
+  expect(page).toContain(auditTableSql('leasehold_audit'));
 });
