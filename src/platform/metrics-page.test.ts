@@ -30,6 +30,8 @@ async function exported(): Promise<readonly Row[]> {
   server.committed(1, 1);
   server.stalled(1);
   server.leaderChanged();
+  server.markShown('matched');
+  server.halted();
   const gauges = { sessions: 1, heldLocks: 1, waiters: 1, longestQueue: 1, logBytes: 1, snapshotBytes: 1 };
   server.observe(() => gauges);
   const audit = metrics.audit('n');
