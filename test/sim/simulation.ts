@@ -15,6 +15,8 @@ export interface RunOptions {
   readonly seed: number;
   /** Length of the part with faults, in hours of virtual time. */
   readonly hours: number;
+  /** Ends with the faults: what is judged only after them is not. */
+  readonly isCutShort?: boolean;
   readonly onTrace?: TraceLine;
   /** Changes to what the seed chose, for planted bugs. */
   readonly changePlan?: (plan: Plan) => Plan;
@@ -47,7 +49,13 @@ const LEAVING_MS_MAX = 640_000;
 /** Sessions whose applications are gone end within this: the longest TTL twice, and the lock-delay. */
 const GONE_MS = 2 * 20_000 + 5_000 + 5_000;
 
-export async function simulate({ seed, hours, onTrace, changePlan }: RunOptions): Promise<RunReport> {
+export async function simulate({
+  seed,
+  hours,
+  isCutShort = false,
+  onTrace,
+  changePlan,
+}: RunOptions): Promise<RunReport> {
   const world = new World(seed, onTrace);
   const plan = changePlan === undefined ? makePlan(world) : changePlan(makePlan(world));
   const cluster = new Cluster(world, plan);
@@ -56,7 +64,7 @@ export async function simulate({ seed, hours, onTrace, changePlan }: RunOptions)
   const { stackTraceLimit } = Error;
   if (onTrace === undefined) Error.stackTraceLimit = 0;
   let failure: unknown;
-  void story(cluster, injector, hours).then(
+  void story(cluster, injector, { hours, isCutShort }).then(
     () => world.stop(),
     (error: unknown) => {
       failure = error;
@@ -70,11 +78,16 @@ export async function simulate({ seed, hours, onTrace, changePlan }: RunOptions)
   return report(cluster, injector);
 }
 
-async function story(cluster: Cluster, injector: FaultInjector, hours: number): Promise<void> {
+async function story(
+  cluster: Cluster,
+  injector: FaultInjector,
+  { hours, isCutShort }: { readonly hours: number; readonly isCutShort: boolean },
+): Promise<void> {
   const { world, groups, findings } = cluster;
   await cluster.start();
   injector.start();
   await world.sleep(hours * 3_600_000);
+  if (isCutShort) return;
   world.trace?.('QUIET: the faults are over');
   injector.stop();
   for (const { judge } of groups) judge.changes.quiet();
