@@ -65,6 +65,8 @@ export interface Plan {
   readonly replicas: number;
   /** How long the leadership of a silent leader lasts, in groups of several. */
   readonly leaseMs: number;
+  /** Ends with an old copy of the storage in its place (rule S10). */
+  readonly rollsBack: boolean;
   readonly sidecars: number;
   readonly applicationsPerSidecar: number;
   readonly workersPerApplication: number;
@@ -107,6 +109,7 @@ export function makePlan(world: World): Plan {
     isOneProcess,
     replicas: 1,
     leaseMs: 5_000,
+    rollsBack: false,
     sidecars: isOneProcess ? 1 : random.pick([1, 2, 2, 3, 3, 4, 5]),
     applicationsPerSidecar: isOneProcess ? random.between(2, 5) : random.between(1, 3),
     workersPerApplication: random.between(1, 2),
@@ -142,8 +145,9 @@ function withReplicas(plan: Plan, random: Random): Plan {
   const leaseMs = random.pick([2_000, 5_000]);
   const drawn = OF_GROUPS.map((kind) => [kind, random.pick(FAULT_EVERY_MS)] as const);
   const faults = drawn.filter(() => random.chance(FAULT_SHARE));
+  const rollsBack = random.chance(0.1);
   if (plan.isOneProcess || replicas === 1) return plan;
-  return { ...plan, replicas, leaseMs, faults: new Map([...plan.faults, ...faults]) };
+  return { ...plan, replicas, leaseMs, rollsBack, faults: new Map([...plan.faults, ...faults]) };
 }
 
 /** The rest of a plan, drawn apart from what is above. */
@@ -165,7 +169,15 @@ function withLocks(plan: Plan, random: Random): Plan {
 export function exclusiveOnly(plan: Plan): Plan {
   const faults = new Map([...plan.faults].filter(([kind]) => !DRAWN_APART.includes(kind)));
   const config: NamespaceConfig = { ...plan.config, modes: ['exclusive'], semaphores: [] };
-  return { ...plan, replicas: 1, locks: PLAIN_LOCKS, sleepMs: LONG_SLEEPS_MS, config, faults };
+  return {
+    ...plan,
+    replicas: 1,
+    rollsBack: false,
+    locks: PLAIN_LOCKS,
+    sleepMs: LONG_SLEEPS_MS,
+    config,
+    faults,
+  };
 }
 
 function makeFaults(random: Random, isOneProcess: boolean): ReadonlyMap<FaultKind, number> {

@@ -5,6 +5,7 @@ import { MemoryLog } from '../../src/log/memory-log.ts';
 import { history } from '../../src/server/recovery.ts';
 import { Cluster } from './cluster.ts';
 import { FaultInjector } from './faults/injector.ts';
+import { planCopy, rollBack } from './faults/roll-back.ts';
 import type { Finding } from './judge/findings.ts';
 import type { LockTally } from './judge/group-judge.ts';
 import type { Group } from './nodes/group.ts';
@@ -83,13 +84,19 @@ async function story(
   injector: FaultInjector,
   { hours, isCutShort }: { readonly hours: number; readonly isCutShort: boolean },
 ): Promise<void> {
-  const { world, groups, findings } = cluster;
+  const { world, groups, findings, plan } = cluster;
   await cluster.start();
   injector.start();
+  const oldCopy = plan.rollsBack ? planCopy(cluster, hours) : () => null;
   await world.sleep(hours * 3_600_000);
   if (isCutShort) return;
   world.trace?.('QUIET: the faults are over');
   injector.stop();
+  const copy = oldCopy();
+  if (copy !== null) {
+    await rollBack(cluster, copy);
+    return;
+  }
   for (const { judge } of groups) judge.changes.quiet();
   await world.sleep(QUIET_MS);
   await everybodyLeaves(cluster);

@@ -13,13 +13,20 @@ const FINDINGS_MAX = 20;
 export class Findings {
   readonly all: Finding[] = [];
   readonly #world: World;
+  #only: string | null = null;
 
   constructor(world: World) {
     this.#world = world;
   }
 
+  /** From now on nothing else counts: what the other judges know is of a past that is gone. */
+  judgeOnly(property: string): void {
+    this.#only = property;
+  }
+
   /** The run ends with the first one: what follows it is mostly its consequence. */
   add(property: string, message: string): void {
+    if (this.#only !== null && property !== this.#only) return;
     if (this.all.length < FINDINGS_MAX) this.all.push({ property, message, atMs: this.#world.nowMs });
     this.#world.trace?.(`FOUND ${property}: ${message}`);
     this.#world.stop();

@@ -3,6 +3,7 @@
  * when its holder is silent, wherever that comes from; until then nobody else can lead (rules L1, S7).
  */
 import type { MemoryLogFaults } from '../../../src/log/memory-log.ts';
+import type { MemoryStore } from '../../../src/log/memory-store.ts';
 import type { AppendOutcome, LeaderRecord, Leadership, StoredEntry } from '../../../src/log/port.ts';
 import type { Planned } from '../world/event-queue.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
@@ -91,6 +92,13 @@ export class LeasedStore extends WatchedStore {
     this.#isOut = isOut;
     const leader = super.leader();
     if (!isOut && leader !== null) this.keptAlive(leader.epoch);
+  }
+
+  /** An old copy takes the place of what there is; whoever led in it is gone, and no judge follows. */
+  rollBack(copy: MemoryStore): void {
+    this.judge = null;
+    this.restore(copy);
+    this.depose();
   }
 
   /** Resolves when nobody leads but perhaps this holder, who was not told yet. */

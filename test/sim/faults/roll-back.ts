@@ -1,0 +1,67 @@
+/**
+ * Somebody puts an old copy of the storage back in its place, under a group that runs on (rule S10). What clients saw of it is lost, so what
+ * they hold may be granted again: as soon as one of them shows its mark the group must halt, and stay halted.
+ */
+import type { Cluster } from '../cluster.ts';
+import type { ReplicaGroup } from '../nodes/replica-group.ts';
+import { US_PER_MS } from '../world/world.ts';
+
+type OldCopy = ReturnType<ReplicaGroup['store']['copy']>;
+
+/** For sidecars to hear of the newest entries. */
+const CALM_MS = 5_000;
+/** A leader, a connection, a commit: then somebody has shown a mark. */
+const NOTICED_MS_MAX = 30_000;
+/** Nothing may be committed from the halt on; a look after so long. */
+const HALTED_MS = 10_000;
+
+/** Copies the storage of a group at some moment of the part with faults. */
+export function planCopy(cluster: Cluster, hours: number): () => OldCopy | null {
+  const random = cluster.world.random('roll-back');
+  const group = groupOf(cluster);
+  let copy: OldCopy | null = null;
+  const atMs = hours * 3_600_000 * (0.2 + 0.7 * (random.int(1_000) / 1_000));
+  if (group !== null) {
+    cluster.world.afterMs(atMs, () => {
+      copy = group.store.copy();
+    });
+  }
+  return () => copy;
+}
+
+/** The power fails, the copy is put back, everything starts again. Only rule S10 is judged from here on. */
+export async function rollBack(cluster: Cluster, copy: OldCopy): Promise<void> {
+  const { world, findings } = cluster;
+  const group = groupOf(cluster);
+  if (group === null) return;
+  await world.sleep(CALM_MS);
+  const isKnown = cluster.sidecars.some(({ store }) =>
+    store
+      .load()
+      .some(
+        (record) =>
+          record.type === 'mark' && record.alias === group.alias && record.mark.index > copy.head().index,
+      ),
+  );
+  // Nobody has seen what is lost.
+  if (!isKnown) return;
+  findings.judgeOnly('rule S10');
+  for (const server of group.servers) group.kill(server);
+  world.trace?.(`ROLL-BACK of ${group.alias} from ${group.store.head().index} to ${copy.head().index}`);
+  group.store.rollBack(copy);
+  for (const server of group.servers) group.startAgain(server);
+  const untilUs = world.nowUs + NOTICED_MS_MAX * US_PER_MS;
+  while (group.store.standing().halted === null && world.nowUs < untilUs) await world.sleep(100);
+  if (group.store.standing().halted === null) {
+    findings.add('rule S10', `${group.alias}: its log was rolled back, and it is served on`);
+    return;
+  }
+  const { index } = group.store.head();
+  await world.sleep(HALTED_MS);
+  if (group.store.head().index === index) return;
+  findings.add('rule S10', `${group.alias}: entries were committed after it halted at ${index}`);
+}
+
+function groupOf({ groups }: Cluster): ReplicaGroup | null {
+  return groups.find((group) => group.kind === 'replicas') ?? null;
+}
