@@ -55,8 +55,11 @@ const HOLD_BACK_MS = 2_000;
 const NEW_LINEAGE_COMMAND = 'leasehold group new-lineage';
 /** How often a standby judges its leader. */
 const WATCH_MS = 50;
-/** A judgement that comes so much later than planned: this process stood still, and what it has not heard lies in its sockets. */
-const STALL_MS = 500;
+/**
+ * A judgement that comes so much later than planned: this process stood still, and what it has not heard lies in its sockets. Short against
+ * the silence that makes a suspicion, or a standstill just below it would count.
+ */
+const STALL_MS = 100;
 
 export interface MemberOptions {
   readonly runtime: Runtime;
