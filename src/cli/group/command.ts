@@ -36,6 +36,7 @@ export function groupCommand(): Command {
     .requiredOption('--dir <folder>', 'where the group is kept')
     .requiredOption('--account <account>', 'whose token it is')
     .requiredOption('--port <port>', 'where it says that it runs')
+    .addHelpText('after', ISSUER_HELP)
     .action(async (flags: IssuerFlags) => (await import('./issuer.ts')).runIssuer(flags));
   return group;
 }
@@ -51,6 +52,15 @@ Examples:
   leasehold group up --dir /tmp/group --filename config/samples/jobs.yaml
 
 Exit codes: 0 it serves, 123 something does not start (its log says why), 125 wrong usage.
+`;
+
+const ISSUER_HELP = `
+"leasehold group up" starts it with the group; nobody needs to start it by hand.
+
+Examples:
+  leasehold group issuer --dir .leasehold/group --account default/sidecar --port 7079
+
+Exit codes: 0 ended by a signal, 125 wrong usage.
 `;
 
 const STATUS_HELP = `
