@@ -1,7 +1,8 @@
 /** The `group` sub-commands: flags and help. */
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { UpFlags } from './group.ts';
 import type { IssuerFlags } from './issuer.ts';
+import type { NewLineageFlags } from './new-lineage.ts';
 
 const GROUP_FOLDER_DEFAULT = '.leasehold/group';
 
@@ -30,6 +31,22 @@ export function groupCommand(): Command {
     .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
     .addHelpText('after', DOWN_HELP)
     .action(async ({ dir }: { readonly dir: string }) => (await import('./group.ts')).runDown(dir));
+  group
+    .command('new-lineage')
+    .description(
+      'Begin anew with an empty log, when the one there is was rolled back and its group has halted.',
+    )
+    .option('-c, --config <file>', 'configuration of one of its lock servers')
+    .option('-d, --dir <folder>', 'folder of a group of "leasehold group up"')
+    .option('--data <folder>', 'data folder of "leasehold dev", which must not run')
+    .option('-n, --namespace <name>', 'which LockNamespace of --data, if it holds several')
+    .option('-y, --yes', 'do it; without it, only say what it would do')
+    .addOption(new Option('-o, --output <format>', 'how to print').choices(['text', 'json']).default('text'))
+    .addHelpText('after', NEW_LINEAGE_HELP)
+    .action(async (flags: NewLineageFlags) => {
+      const { concluded } = await import('./group.ts');
+      await concluded(async () => (await import('./new-lineage.ts')).runNewLineage(flags));
+    });
   group
     .command('issuer', { hidden: true })
     .description('Renew the token of the sidecar, as the kubelet would.')
@@ -80,4 +97,19 @@ Examples:
   leasehold group down && rm -r .leasehold/group
 
 Exit codes: 0 none of them runs any more, 123 one cannot be ended, 125 there is no group.
+`;
+
+const NEW_LINEAGE_HELP = `
+A log that was set back to an older copy does not know what was granted since, so its group serves nothing
+("leasehold group status" shows it as halted; docs/runbooks/halted.md). If the newer data is still there,
+bring it back instead. A new lineage is an empty log: all sessions end, fencing tokens go on above all that
+were ever given, and nothing is granted until every lock of the old one is over: the longest TTL and the
+lock-delay. Lock servers of a group notice it and start anew by themselves.
+
+Examples:
+  leasehold group new-lineage --config server-a.yaml
+  leasehold group new-lineage --config server-a.yaml --yes
+  leasehold group new-lineage --data .leasehold --namespace payouts --yes
+
+Exit codes: 0 done, or shown without --yes; 123 the log does not answer or is in use, 125 wrong usage.
 `;

@@ -60,7 +60,8 @@ export async function runDown(dir: string): Promise<void> {
   });
 }
 
-async function concluded(work: () => Promise<void>): Promise<void> {
+/** Runs a command, prints how it failed, and ends with the code for that. */
+export async function concluded(work: () => Promise<void>): Promise<void> {
   try {
     await work();
     process.exit(0);

@@ -154,6 +154,18 @@ export class GroupClients {
     }
   }
 
+  /** One try in a session of its own; null: granted. */
+  async refusal(sidecar: number, name: string): Promise<LeaseholdError | null> {
+    try {
+      const hangUp = new AbortController().signal;
+      await this.#of(sidecar).acquire(`${ALIAS}/${name}`, { ...ACQUIRE, client: 'once', waitMs: 0, hangUp });
+      return null;
+    } catch (error) {
+      if (error instanceof LeaseholdError) return error;
+      throw error;
+    }
+  }
+
   async release(sidecar: number, sessionId: string, { name, token }: ToldGrant): Promise<void> {
     await this.#of(sidecar).release(`${ALIAS}/${name}`, { sessionId, token });
   }
