@@ -33,6 +33,8 @@ export interface VirtualServer {
   replaced: number;
   /** No stream from here to others nor from others to here. */
   isCut: boolean;
+  /** Of its calls to the log. */
+  readonly pace: { latencyMs: number };
   /** Ends of the streams that others have to this one. */
   readonly served: Set<() => void>;
 }
@@ -91,7 +93,8 @@ export class VirtualGroup {
   #start(name: string): VirtualServer {
     const { runtime, store } = this;
     const { timers, random } = runtime;
-    const log = new MemoryLog(store, { timers, random, latencyMs: () => CALL_MS });
+    const pace = { latencyMs: CALL_MS };
+    const log = new MemoryLog(store, { timers, random, latencyMs: () => pace.latencyMs });
     const halted: unknown[] = [];
     const served = new Set<() => void>();
     const member = Member.start({
@@ -108,7 +111,16 @@ export class VirtualGroup {
       onHalted: (error) => void halted.push(error),
       ...(this.#snapshotDueBytes === undefined ? {} : { snapshotDueBytes: this.#snapshotDueBytes }),
     });
-    const server: VirtualServer = { name, member, log, halted, served, isCut: false, replaced: 0 };
+    const server: VirtualServer = {
+      name,
+      member,
+      log,
+      halted,
+      served,
+      isCut: false,
+      pace,
+      replaced: 0,
+    };
     return server;
   }
 
