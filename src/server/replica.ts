@@ -10,7 +10,7 @@ import type { LockLog } from '../log/port.ts';
 import type { MarkOutcome, ServerGauges } from '../platform/metrics.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { configure } from './configure.ts';
-import { FrontEnd } from './front-end.ts';
+import { FrontEnd, type Shard } from './front-end.ts';
 import { gaugesOf } from './gauges.ts';
 import { type CommitStats, Leader, type StopReason } from './leader.ts';
 import { history } from './recovery.ts';
@@ -24,6 +24,8 @@ export interface ReplicaOptions {
   readonly serverId: string;
   readonly config: NamespaceConfig | null;
   readonly beatWhenIdle?: boolean;
+  /** Left out: this group serves all names. */
+  readonly shard?: () => Shard;
   readonly snapshotDueBytes?: number;
   readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
   /** What became of a client's mark (rule S10). */
@@ -71,6 +73,7 @@ export class Replica {
     this.#watchers = watchers;
     this.frontEnd = new FrontEnd(options.runtime, () => this.#leader.state.config, {
       lineage: options.log.lineage,
+      ...(options.shard === undefined ? {} : { shard: options.shard }),
     });
     const link = { send: this.frontEnd.fromLeader.bind(this.frontEnd) };
     this.frontEnd.setLeader({

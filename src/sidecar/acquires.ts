@@ -11,7 +11,7 @@ import { type AcquireBody, isSameBody } from './acquire-body.ts';
 import { Attempt } from './attempt.ts';
 import type { GrantedAcquire } from './grants.ts';
 import type { GroupSession } from './group-session.ts';
-import { endingError, errorOf, REFUSAL_TEXTS } from './refusals.ts';
+import { endingError, errorOf, REFUSAL_TEXTS, wrongGroup } from './refusals.ts';
 import { RequestMemory } from './request-memory.ts';
 import type { AcquireOptions } from './service.ts';
 import { Window } from './window.ts';
@@ -260,7 +260,7 @@ export class Acquires {
     const withdraw = this.#session().request(
       (session, attach) => ({ type: 'acquire', session, attach, ...body, acks }),
       (answer) => {
-        if (answer.type === 'rejected') this.#acks.push(...acks);
+        if (answer.type === 'rejected' || answer.type === 'wrongGroup') this.#acks.push(...acks);
         this.#answered(attempt, answer);
       },
     );
@@ -286,6 +286,9 @@ export class Acquires {
       case 'refused':
       case 'rejected':
         this.#refuse(attempt, errorOf(answer));
+        return;
+      case 'wrongGroup':
+        this.#refuse(attempt, wrongGroup(answer.mapVersion));
         return;
       default:
         this.#refuse(attempt, new LeaseholdError('UNAVAILABLE', `unexpected answer ${answer.type}`));

@@ -363,3 +363,49 @@ describe('streams', () => {
     expect(runtime.nowMs - startedMs).toBe(5_000);
   });
 });
+
+describe('a stream that proves anew who this is', () => {
+  test('takes the place of the old one only when it is accepted', () => {
+    const { client, streams } = bench();
+    const session = new FakeSession(7);
+    client.open();
+    client.add(session);
+    client.renew();
+    expect(streams).toHaveLength(2);
+    expect([session.connects, session.disconnects, streams[0]?.isClosed]).toEqual([1, 0, false]);
+    streams[1]?.handler.onOpen?.();
+    expect([session.connects, session.disconnects, streams[0]?.isClosed]).toEqual([2, 1, true]);
+    // The old one ends late, and is not heard.
+    streams[0]?.handler.onClose();
+    expect(session.disconnects).toBe(1);
+    expect(client.isConnected).toBe(true);
+  });
+
+  test('costs nothing when it is refused, and is tried again', async () => {
+    const { client, streams, runtime } = bench();
+    const session = new FakeSession(7);
+    client.open();
+    client.add(session);
+    client.renew();
+    streams[1]?.handler.onClose();
+    expect([session.disconnects, client.isConnected, streams[0]?.isClosed]).toEqual([0, true, false]);
+    await runtime.pass(5_000);
+    expect(streams).toHaveLength(3);
+    streams[2]?.handler.onOpen?.();
+    expect(streams[0]?.isClosed).toBe(true);
+  });
+
+  test('leaves the sessions to the next stream when the old one breaks before it is accepted', async () => {
+    const { client, streams, runtime } = bench();
+    client.open();
+    client.renew();
+    streams[0]?.handler.onClose();
+    await runtime.pass(1_000);
+    expect(client.isConnected).toBe(true);
+    const count = streams.length;
+    client.close();
+    await runtime.pass(60_000);
+    expect(streams).toHaveLength(count);
+    expect(streams.slice(1).every(({ isClosed }) => isClosed)).toBe(true);
+  });
+});

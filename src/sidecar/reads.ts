@@ -4,7 +4,7 @@
 import { LeaseholdError } from '../api/errors.ts';
 import type { LockView, ReadQuery, ReadResult } from '../api/wire.ts';
 import type { GroupClient } from './group-client.ts';
-import { errorOf } from './refusals.ts';
+import { errorOf, wrongGroup } from './refusals.ts';
 import type { ListOptions } from './service.ts';
 
 const READ_MS_MAX = 5_000;
@@ -38,6 +38,7 @@ async function read(
   const answer = await target.group.read(query, limitMs);
   if (answer === null) throw unavailable(target);
   if (answer.type === 'lock' || answer.type === 'locks') return answer;
+  if (answer.type === 'wrongGroup') throw wrongGroup(answer.mapVersion);
   if (answer.type !== 'rejected') throw unavailable(target);
   throw errorOf(answer);
 }

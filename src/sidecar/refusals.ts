@@ -33,6 +33,19 @@ export function errorOf(refusal: Refusal): LeaseholdError {
   return new LeaseholdError(code, message, inApiWords(message, details));
 }
 
+/**
+ * The name belongs to another group of its namespace. Whoever has several groups asks another one (sharded-service.ts); for an application it
+ * is an outage.
+ */
+export function wrongGroup(mapVersion: number): LeaseholdError {
+  const message = 'this lock group does not serve the name any more';
+  return new LeaseholdError('UNAVAILABLE', message, { map_version: mapVersion });
+}
+
+export function isWrongGroup(error: unknown): boolean {
+  return error instanceof LeaseholdError && error.details.map_version !== undefined;
+}
+
 interface Details {
   readonly field?: string;
   readonly limit?: number;

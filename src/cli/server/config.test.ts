@@ -95,3 +95,35 @@ test('an address keeps its port; a path is beside the file; a password is not sh
   expect(shown).not.toContain('secret');
   expect(shown).toContain('@h:1');
 });
+
+test('plain text and unproven clients are for this machine alone, unless it is said that they are meant', () => {
+  const open = {
+    ...GOOD,
+    etcd: { endpoints: ['http://etcd.example:2379'] },
+    listen: { clients: '0.0.0.0:1', relay: '10.0.0.1:2', health: '0.0.0.0:3' },
+    peers: { a: 'a.example:2', b: 'b.example:4' },
+  };
+  const text = problem(open);
+  for (const field of ['listen.relay', 'peers.b', 'etcd.endpoints', 'listen.clients', 'tokens']) {
+    expect(text).toMatch(new RegExp(`${field}.*insecure: true`));
+  }
+  expect(load({ ...open, insecure: true }).insecure).toBe(true);
+  const pair = { cert: 'c', key: 'k' };
+  const secure = {
+    ...open,
+    etcd: { endpoints: ['https://etcd.example:2379'] },
+    tls: { group: { ca: 'ca', ...pair }, clients: pair },
+    tokens: { jwks: 'j' },
+  };
+  expect(load(secure).tokens).toEqual({ jwks: 'j', audience: 'leasehold', people: [] });
+  for (const left of ['tls', 'tokens'] as const)
+    expect(problem({ ...secure, [left]: undefined })).toContain(left);
+  expect(problem({ ...secure, etcd: { endpoints: ['https://10.0.0.7:1'] } })).toContain('etcd.serverName');
+  expect(problem({ ...secure, tokens: { jwks: 'j', people: ['no account'] } })).toContain('tokens.people.0');
+});
+
+test('buckets are ranges within those that there are', () => {
+  expect(load({ ...GOOD, buckets: ['0-2047', '4095-4095'], mapVersion: 3 }).mapVersion).toBe(3);
+  for (const bad of ['2-1', '0-4096', '5', '-1-4'])
+    expect(problem({ ...GOOD, buckets: [bad] })).toContain('0-4095');
+});

@@ -3,31 +3,10 @@ import { isIP } from 'node:net';
 import * as z from 'zod';
 import { BUCKETS } from '../../api/limits.ts';
 import { SUSPICION_DEFAULTS } from '../../server/suspicion.ts';
+import { bucketRange } from '../bucket-ranges.ts';
 import { address, duplicates } from '../config-file.ts';
 import { clientsTls, groupTls, isLoopback, plaintextProblem, tokens } from '../security-config.ts';
 import { auditConfig, auditConfigProblems, redactedAudit } from './audit.ts';
-
-const BUCKET_RANGE = /^([0-9]{1,4})-([0-9]{1,4})$/;
-
-const bucketRange = z.string().refine(
-  (text) => {
-    const { from, to } = parseRange(text);
-    return from <= to && to < BUCKETS;
-  },
-  `a range of buckets is from-to, within 0-${BUCKETS - 1}`,
-);
-
-/** Both ends included. */
-export interface BucketRange {
-  readonly from: number;
-  readonly to: number;
-}
-
-/** `text` has passed the schema. */
-export function parseRange(text: string): BucketRange {
-  const match = BUCKET_RANGE.exec(text);
-  return { from: Number(match?.[1]), to: Number(match?.[2]) };
-}
 
 const serverId = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'a server id is a DNS label');
 

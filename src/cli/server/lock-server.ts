@@ -5,7 +5,6 @@
 import type { RequestListener } from 'node:http';
 import type { Server } from '@grpc/grpc-js';
 import type { NamespaceConfig } from '../../api/config.ts';
-import { BUCKETS } from '../../api/limits.ts';
 import { LogUnavailableError } from '../../log/errors.ts';
 import { openEtcdLog } from '../../log/etcd/etcd-log.ts';
 import type { LockLog } from '../../log/port.ts';
@@ -27,9 +26,10 @@ import { connectMethod, relayMethod } from '../../server/grpc/streams.ts';
 import { Member } from '../../server/member.ts';
 import { Metering } from '../../server/metering.ts';
 import { createHealthApi, type HttpServer, listenHttp } from '../../sidecar/http/index.ts';
+import { bucketsIn } from '../bucket-ranges.ts';
 import { parseAddress } from '../config-file.ts';
 import { auditBeside } from './audit.ts';
-import { parseRange, type ServerConfig } from './config.ts';
+import type { ServerConfig } from './config.ts';
 import { bindGrpc, closeGrpc, createGrpcServer } from './listen.ts';
 import { loadSecurity, type ServerSecurity } from './security.ts';
 
@@ -180,11 +180,8 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
 
 const NOTHING_YET = { sessions: 0, heldLocks: 0, waiters: 0, longestQueue: 0, logBytes: 0, snapshotBytes: 0 };
 
-/** By one bit for each bucket, since each acquire asks. */
 function shardOf({ buckets, mapVersion }: ServerConfig): () => Shard {
-  const isServed = new Uint8Array(BUCKETS);
-  for (const { from, to } of buckets.map(parseRange)) isServed.fill(1, from, to + 1);
-  const shard = { mapVersion, serves: (bucket: number) => isServed[bucket] === 1 };
+  const shard = { mapVersion, serves: bucketsIn(buckets) };
   return () => shard;
 }
 

@@ -23,6 +23,10 @@ Example of a configuration:
   namespaces:
     - alias: payouts
       endpoints: ["locks-a:7100", "locks-b:7100", "locks-c:7100"]
+    - alias: bookings                    # its names are spread over two groups, by bucket
+      groups:
+        - {name: one, buckets: ["0-2047"], endpoints: ["one-a:7100", "one-b:7100", "one-c:7100"]}
+        - {name: two, buckets: ["2048-4095"], endpoints: ["two-a:7100", "two-b:7100", "two-c:7100"]}
 
 Examples:
   leasehold sidecar --config sidecar.yaml

@@ -1,6 +1,8 @@
 /** The configuration of a sidecar. */
 import * as z from 'zod';
 import { parseDuration } from '../../api/duration.ts';
+import { BUCKETS } from '../../api/limits.ts';
+import { bucketRange } from '../bucket-ranges.ts';
 import { address, duplicates } from '../config-file.ts';
 import { plaintextProblem } from '../security-config.ts';
 
@@ -8,6 +10,20 @@ const alias = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'an alias
 const duration = z
   .string()
   .refine((text) => parseDuration(text) !== null, 'a duration is whole numbers with units, as 30s or 1h30m');
+
+const oneGroup = z.object({
+  /** Client addresses of the replicas. */
+  endpoints: z.array(address).min(1).max(9),
+  /** Name in the certificates of the replicas, when it is not the host of the endpoint. */
+  serverName: z.string().min(1).max(253).optional(),
+});
+
+const part = {
+  /** Of the group, within its namespace. */
+  name: alias,
+  /** What the shard map gives it, as `["0-2047"]`. A group that does not serve a name says so, and the others are asked. */
+  buckets: z.array(bucketRange).min(1).max(BUCKETS),
+};
 
 export const sidecarConfig = z.strictObject({
   /** Port of the lock API on 127.0.0.1. */
@@ -21,10 +37,13 @@ export const sidecarConfig = z.strictObject({
       z.strictObject({
         /** First part of the names of its locks. */
         alias,
-        /** Client addresses of the replicas of its lock group. */
-        endpoints: z.array(address).min(1).max(9),
-        /** Name in the certificates of these replicas, when it is not the host of the endpoint. */
-        serverName: z.string().min(1).max(253).optional(),
+        /** Its lock group, or several that share its names; one of the two is given. */
+        ...oneGroup.partial().shape,
+        groups: z
+          .array(z.strictObject({ ...oneGroup.shape, ...part }))
+          .min(2)
+          .max(64)
+          .optional(),
         /** TTL of sessions that ask for none. */
         ttl: duration.default('15s'),
         /** Longest hold of a session that lives by its stream alone and names none. */
@@ -49,11 +68,26 @@ export function sidecarConfigProblems({ namespaces, ca, insecure }: SidecarConfi
   const problems = duplicates(namespaces.map(({ alias }) => alias)).map(
     (twice) => `namespaces: the alias ${twice} is there twice`,
   );
-  for (const { alias, endpoints } of namespaces) {
+  for (const namespace of namespaces) {
+    const { alias, groups } = namespace;
+    if ((namespace.endpoints === undefined) === (groups === undefined)) {
+      problems.push(`namespaces: ${alias} needs either endpoints or groups`);
+    }
+    for (const twice of duplicates(groups?.map(({ name }) => name) ?? [])) {
+      problems.push(`namespaces: ${alias} has the group ${twice} twice`);
+    }
+    const endpoints = groupsOf(namespace).flatMap((group) => group.endpoints);
     for (const twice of duplicates(endpoints)) problems.push(`namespaces: ${alias} names ${twice} twice`);
     if (ca !== undefined || insecure) continue;
     const plain = endpoints.map((endpoint) => plaintextProblem(`namespaces: ${alias}`, endpoint, 'give ca'));
     problems.push(...plain.filter((problem) => problem !== null));
   }
   return problems;
+}
+
+type NamespaceConfig = SidecarConfig['namespaces'][number];
+
+/** The lock groups of a namespace; one alone has no name and serves everything. */
+export function groupsOf({ groups, endpoints = [], serverName }: NamespaceConfig) {
+  return groups ?? [{ name: null, buckets: [`0-${BUCKETS - 1}`], endpoints, serverName }];
 }

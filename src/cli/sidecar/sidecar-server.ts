@@ -9,10 +9,13 @@ import { loadProtocol } from '../../server/grpc/proto.ts';
 import { type ConnectMethod, connectMethod } from '../../server/grpc/streams.ts';
 import { grpcConnect } from '../../sidecar/grpc-connect.ts';
 import { createHealthApi, createHttpApi, listenHttp } from '../../sidecar/http/index.ts';
+import type { SidecarService } from '../../sidecar/service.ts';
+import { ShardedService, shardAlias } from '../../sidecar/sharded-service.ts';
 import { Sidecar } from '../../sidecar/sidecar.ts';
 import { FileStateStore } from '../../sidecar/state-file.ts';
+import { bucketsIn } from '../bucket-ranges.ts';
 import { parseAddress } from '../config-file.ts';
-import type { SidecarConfig } from './config.ts';
+import { groupsOf, type SidecarConfig } from './config.ts';
 import { loadProof, type SidecarProof } from './proof.ts';
 
 export interface SidecarServer {
@@ -53,11 +56,16 @@ export async function startSidecar(
     const metrics = createMetrics({ processMetrics: true });
     const method = connectMethod(loadProtocol());
     for (const namespace of config.namespaces) {
-      stops.push(addNamespace(sidecar, namespace, { runtime, metrics, method, proof }));
+      stops.push(...addNamespace(sidecar, namespace, { runtime, metrics, method, proof }));
     }
     proof.onToken(() => sidecar.renewProof());
     sidecar.restore();
-    const url = await serveHttp(config, { runtime, sidecar, metrics, stops });
+    const url = await serveHttp(config, {
+      runtime,
+      service: shardedOver(sidecar, config, runtime),
+      metrics,
+      stops,
+    });
     return { url, stop };
   } catch (error) {
     await stop();
@@ -72,39 +80,53 @@ interface NamespaceParts {
   readonly proof: SidecarProof;
 }
 
-/** Returns how to end its metrics. */
+/** Returns how to end the metrics of its groups. */
 function addNamespace(
   sidecar: Sidecar,
-  { alias, endpoints, serverName, ttl, maxHold }: SidecarConfig['namespaces'][number],
+  namespace: SidecarConfig['namespaces'][number],
   { runtime, metrics, method, proof }: NamespaceParts,
-): () => void {
+): (() => void)[] {
+  const { ttl, maxHold } = namespace;
   const defaults = { ttlMs: parseDuration(ttl) ?? 0, maxHoldMs: parseDuration(maxHold) ?? 0 };
-  const sidecarMetrics = metrics.sidecar(alias);
-  sidecar.addNamespace({
-    alias,
-    connect: grpcConnect({
-      method,
-      runtime,
-      endpoints,
-      dial: (endpoint) => proof.dial(endpoint, serverName),
-      metadata: proof.metadata,
-    }),
-    metrics: sidecarMetrics,
-    defaults: () => defaults,
+  return groupsOf(namespace).map(({ name, endpoints, serverName }) => {
+    const alias = name === null ? namespace.alias : shardAlias(namespace.alias, name);
+    const sidecarMetrics = metrics.sidecar(alias);
+    sidecar.addNamespace({
+      alias,
+      connect: grpcConnect({
+        method,
+        runtime,
+        endpoints,
+        dial: (endpoint) => proof.dial(endpoint, serverName),
+        metadata: proof.metadata,
+      }),
+      metrics: sidecarMetrics,
+      defaults: () => defaults,
+    });
+    return sidecarMetrics.observe(() => sidecar.figures(alias));
   });
-  return sidecarMetrics.observe(() => sidecar.figures(alias));
+}
+
+/** Namespaces of several groups look like one. */
+function shardedOver(sidecar: Sidecar, { namespaces }: SidecarConfig, runtime: Runtime): SidecarService {
+  const shards = namespaces.flatMap((namespace) =>
+    groupsOf(namespace).flatMap(({ name, buckets }) =>
+      name === null ? [] : [{ alias: namespace.alias, group: name, serves: bucketsIn(buckets) }],
+    ),
+  );
+  return shards.length === 0 ? sidecar : new ShardedService(sidecar, runtime, shards);
 }
 
 interface HttpParts {
   readonly runtime: Runtime;
-  readonly sidecar: Sidecar;
+  readonly service: SidecarService;
   readonly metrics: Metrics;
   readonly stops: (() => Promise<void> | void)[];
 }
 
 async function serveHttp(
   { port, health }: SidecarConfig,
-  { runtime, sidecar, metrics, stops }: HttpParts,
+  { runtime, service, metrics, stops }: HttpParts,
 ): Promise<string> {
   const { logger } = runtime;
   if (health !== undefined) {
@@ -116,7 +138,7 @@ async function serveHttp(
     });
     stops.push(() => probes.close());
   }
-  const api = createHttpApi({ service: sidecar, runtime, metrics, health: health === undefined });
+  const api = createHttpApi({ service, runtime, metrics, health: health === undefined });
   const server = await listenHttp({ listener: api.listener, port, portSetting: 'port', logger });
   stops.push(() => {
     api.beginStop();
