@@ -8,6 +8,7 @@ import { bucketOf } from '../src/api/names.ts';
 import type {
   AnswerBody,
   ClientHandler,
+  ClientRequest,
   ClientRequestBody,
   ClientStream,
   KeepaliveAnswer,
@@ -68,6 +69,7 @@ export class Client {
   readonly #kept = new Map<number, (answer: KeepaliveAnswer) => void>();
   /** Keys whose outcome has arrived, to be acknowledged with the next command (rule C5). */
   readonly #settled: string[] = [];
+  #outgoing: ClientRequest[] = [];
   #lastId = 0;
 
   private constructor(connect: Connect) {
@@ -118,20 +120,9 @@ export class Client {
 
   ask(body: ClientRequestBody): Promise<AnswerBody> {
     const id = ++this.#lastId;
-    return new Promise((resolve) => {
-      this.#answers.set(id, resolve);
-      this.#stream.send({ format: 1, requests: [{ id, body }] });
-    });
-  }
-
-  /** As `ask`, many in one frame. */
-  askAll(bodies: readonly ClientRequestBody[]): Promise<readonly AnswerBody[]> {
-    const requests = bodies.map((body) => ({ id: ++this.#lastId, body }));
-    const answers = requests.map(
-      ({ id }) => new Promise<AnswerBody>((resolve) => this.#answers.set(id, resolve)),
-    );
-    this.#stream.send({ format: 1, requests });
-    return Promise.all(answers);
+    this.#outgoing.push({ id, body });
+    if (this.#outgoing.length === 1) setImmediate(() => this.#flush());
+    return new Promise((resolve) => this.#answers.set(id, resolve));
   }
 
   /** Leaves its session to run out. */
@@ -143,6 +134,13 @@ export class Client {
   async close(): Promise<void> {
     await this.ask(closeBody(this.session));
     this.#stream.close();
+  }
+
+  /** What was asked within one turn of the event loop goes in one frame, as a sidecar has it. */
+  #flush(): void {
+    const requests = this.#outgoing;
+    this.#outgoing = [];
+    this.#stream.send({ format: 1, requests });
   }
 
   #receive({ answers, notices, keepalive }: ServerFrame): void {

@@ -13,16 +13,44 @@ export async function uncontended(
   { perSecond, seconds }: { readonly perSecond: number; readonly seconds: number },
 ): Promise<Summary> {
   const clients = await Promise.all(streams.map((connect) => Client.open(connect)));
+  const gates = clients.map(() => new Gate(UNDER_WAY_MAX));
   const held: Promise<void>[] = [];
   const acquire = async (turn: number): Promise<void> => {
-    const client = clients[turn % clients.length] as Client;
+    const at = turn % clients.length;
+    const client = clients[at] as Client;
+    const gate = gates[at] as Gate;
+    await gate.enter();
     const token = await client.acquire(`n-${turn}`);
-    held.push(client.release(`n-${turn}`, token));
+    held.push(client.release(`n-${turn}`, token).then(() => gate.leave()));
   };
   const acquires = await openLoop({ perSecond: perSecond / 2, seconds }, acquire);
   await Promise.all(held);
   await Promise.all(clients.map((client) => client.close()));
   return { ...acquires, operations: 2 * acquires.operations, perSecond: 2 * acquires.perSecond };
+}
+
+/** Locks of one session that are being taken or given back: beyond 256 the group refuses (rule C5). */
+const UNDER_WAY_MAX = 100;
+
+/** Lets so many in at once, the others in the order they came. */
+class Gate {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(places: number) {
+    this.#free = places;
+  }
+
+  async enter(): Promise<void> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  leave(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free++;
+    else next();
+  }
 }
 
 export interface HandOvers extends Summary {

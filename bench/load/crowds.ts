@@ -84,7 +84,7 @@ async function takeMany(client: Client, count: number): Promise<void> {
     const bodies = keys.map((key, at) =>
       acquireBody(client.session, key, `held-${client.session}-${key}`, 0, at === 0 ? acks : []),
     );
-    for (const answer of await client.askAll(bodies)) {
+    for (const answer of await Promise.all(bodies.map((body) => client.ask(body)))) {
       if (answer.type !== 'granted') throw new Error(JSON.stringify(answer));
     }
     acks = keys;
