@@ -42,6 +42,8 @@ export interface BenchOptions {
   readonly fsync?: boolean;
   /** Where each lock server exports its audit; `name` of its member. */
   readonly audit?: (name: string) => object;
+  /** Before anything starts: to change with `replan` how it will. */
+  readonly prepare?: (bench: GroupBench) => Promise<void>;
 }
 
 export class GroupBench {
@@ -65,6 +67,7 @@ export class GroupBench {
         const net = isProxied ? bench.net : null;
         bench.#group = await withSidecars(bench.folder, bench.#group, sidecars, net);
       }
+      await options.prepare?.(bench);
       await bench.group.start(ETCDS);
       await bench.group.start(SERVERS);
       await bench.leader();
