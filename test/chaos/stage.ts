@@ -13,7 +13,7 @@ import { SmallDisk } from './small-disk.ts';
 import { SteppedClocks } from './stepped-clocks.ts';
 import { Timeline } from './timeline.ts';
 
-export const SIDECARS = 3;
+const SIDECARS = 3;
 const TTL_MS = 6_000;
 const HOT = ['hot/0', 'hot/1', 'hot/2'];
 const CONTENDERS = 9;
