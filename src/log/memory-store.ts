@@ -13,6 +13,7 @@ import {
   type LeaderRecord,
   type Leadership,
   type LogPosition,
+  type LogSpace,
   type OpenSnapshot,
   ReplacedError,
   type RollBackProof,
@@ -304,6 +305,15 @@ export class MemoryStore implements LogStore {
     requireLeader(this.#state(), leadership, 'move the audit cursor');
     checkAuditCursor(this.#auditCursor, index);
     this.#auditCursor = index;
+  }
+
+  /** There is no quota but what a test sets. */
+  space(): LogSpace | null {
+    return null;
+  }
+
+  reclaim(): void {
+    // Nothing is left over.
   }
 
   resign(leadership: Leadership): void {

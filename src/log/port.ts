@@ -88,6 +88,17 @@ export interface OpenSnapshot {
 
 export type AppendOutcome = 'committed' | 'deposed';
 
+/** How full the storage is, by its fullest member. */
+export interface LogSpace {
+  readonly quotaBytes: number;
+  /** Without what is free for reuse. */
+  readonly usedBytes: number;
+  /** With it: the storage refuses writes once this reaches the quota. */
+  readonly fileBytes: number;
+  /** It refuses writes already. */
+  readonly isFull: boolean;
+}
+
 /** The log was trimmed: entries up to `below` are gone; reload from the snapshot (rule L4). */
 export class TrimmedError extends Error {
   readonly below: number;
@@ -202,6 +213,14 @@ export interface LockLog {
    * @throws RangeError it would move downwards.
    */
   setAuditCursor(leadership: Leadership, index: number | null): Promise<void>;
+
+  /** Null: there is no quota, or no member says. */
+  space(): Promise<LogSpace | null>;
+  /**
+   * Gives back what is deleted and overwritten, and ends an alarm for want of space (rule L5). Needs no leadership and changes nothing
+   * that can be read. May take minutes.
+   */
+  reclaim(): Promise<void>;
 
   resign(leadership: Leadership): Promise<void>;
   close(): Promise<void>;

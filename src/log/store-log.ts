@@ -11,6 +11,7 @@ import type {
   Leadership,
   LockLog,
   LogPosition,
+  LogSpace,
   OpenSnapshot,
   RollBackProof,
   SnapshotManifest,
@@ -186,6 +187,14 @@ export class StoreLog implements LockLog {
 
   setAuditCursor(leadership: Leadership, index: number | null): Promise<void> {
     return this.#call('setAuditCursor', [leadership, index]);
+  }
+
+  space(): Promise<LogSpace | null> {
+    return this.#call('space', []);
+  }
+
+  reclaim(): Promise<void> {
+    return this.#call('reclaim', []);
   }
 
   resign(leadership: Leadership): Promise<void> {

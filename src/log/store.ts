@@ -10,6 +10,7 @@ import type {
   LeaderRecord,
   Leadership,
   LogPosition,
+  LogSpace,
   OpenSnapshot,
   RollBackProof,
   SnapshotManifest,
@@ -56,6 +57,8 @@ export interface LogStore extends LogReader {
   trimStep(leadership: Leadership, upTo: number): boolean;
   auditCursor(): number | null;
   setAuditCursor(leadership: Leadership, index: number | null): void;
+  space(): LogSpace | null;
+  reclaim(): void;
   /** No effect when `leadership` is over already. */
   resign(leadership: Leadership): void;
 }

@@ -57,6 +57,13 @@ export interface ServerGauges {
  * nothing. `forged`: no leader of this group made it. `unchecked`: too many waited.
  */
 export type MarkOutcome = 'matched' | 'trimmed' | 'otherLineage' | 'forged' | 'unchecked' | 'rolledBack';
+/** The storage of a group's log, as this replica sees it. */
+export interface SpaceGauges {
+  readonly quotaBytes: number;
+  readonly usedBytes: number;
+  readonly fileBytes: number;
+  readonly isRefusing: boolean;
+}
 
 /** One namespace's lock group as its leader sees it. */
 export interface ServerMetrics {
@@ -77,6 +84,8 @@ export interface ServerMetrics {
   halted(): void;
   /** Read at each scrape; call the answer to stop. */
   observe(read: () => ServerGauges): () => void;
+  /** Likewise; null: nothing is known yet. */
+  observeSpace(read: () => SpaceGauges | null): () => void;
 }
 
 interface AuditGauges {
@@ -159,8 +168,8 @@ function instruments(registry: Registry) {
 function pulledGauges<Values extends object>(
   registers: Registry[],
   help: Readonly<Record<keyof Values & string, readonly [name: string, help: string]>>,
-): (namespace: string, read: () => Values) => () => void {
-  const readers = new Map<string, () => Values>();
+): (namespace: string, read: () => Values | null) => () => void {
+  const readers = new Map<string, () => Values | null>();
   for (const field of Object.keys(help) as (keyof Values & string)[]) {
     const [name, text] = help[field];
     new Gauge({
@@ -170,7 +179,10 @@ function pulledGauges<Values extends object>(
       registers,
       collect() {
         this.reset();
-        for (const [namespace, read] of readers) this.set({ namespace }, Number(read()[field]));
+        for (const [namespace, read] of readers) {
+          const values = read();
+          if (values !== null) this.set({ namespace }, Number(values[field]));
+        }
       },
     });
   }
@@ -262,6 +274,12 @@ function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics 
     logBytes: ['log_bytes', 'Size of the log.'],
     snapshotBytes: ['snapshot_bytes', 'Size of the latest snapshot.'],
   });
+  const space = make.gauges<SpaceGauges>({
+    quotaBytes: ['log_quota_bytes', "Quota of the log's storage."],
+    usedBytes: ['log_used_bytes', 'Storage in use, by the fullest member.'],
+    fileBytes: ['log_file_bytes', 'Storage in use or free for reuse, by the largest member.'],
+    isRefusing: ['acquires_refused_for_space', '1 while acquires are refused because the quota is used up.'],
+  });
   return (namespace) => ({
     granted(waitedMs) {
       grants.inc({ namespace });
@@ -280,6 +298,7 @@ function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics 
     markShown: (outcome) => marks.inc({ namespace, outcome }),
     halted: () => halts.inc({ namespace }),
     observe: (read) => gauges(namespace, read),
+    observeSpace: (read) => space(namespace, read),
   });
 }
 
@@ -350,4 +369,5 @@ export const silentServerMetrics: ServerMetrics = {
   markShown: ignore,
   halted: ignore,
   observe: () => ignore,
+  observeSpace: () => ignore,
 };

@@ -274,6 +274,16 @@ export class Leader {
     return this.#inquiries.submit(commands);
   }
 
+  /** Has a snapshot written after the next commit, whatever the size of the log. */
+  demandSnapshot(): void {
+    this.#snapshots.demand();
+  }
+
+  /** From now on acquires are refused UNAVAILABLE with this text; null: they are taken again (rule L5). */
+  refuseAcquires(why: string | null): void {
+    this.#reception.refuseAcquires(why);
+  }
+
   /** A read like any client's: answered after a commit that began after this call (rule S1). */
   read(query: ReadQuery): Promise<ReadResult> {
     return this.#inquiries.read(query);

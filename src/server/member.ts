@@ -18,7 +18,7 @@ import {
   type RollBackProof,
   TrimmedError,
 } from '../log/port.ts';
-import type { MarkOutcome, ServerGauges } from '../platform/metrics.ts';
+import type { MarkOutcome, ServerGauges, SpaceGauges } from '../platform/metrics.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
 import { configure } from './configure.ts';
 import { DesiredConfig } from './desired-config.ts';
@@ -31,6 +31,7 @@ import { IDLE_BEAT_MS } from './pulse.ts';
 import { RecentEvents } from './recent-events.ts';
 import type { Recovered } from './recovery.ts';
 import { SnapshotDuty } from './snapshot-duty.ts';
+import { SpaceKeeper } from './space.ts';
 import { Standby } from './standby.ts';
 import { SUSPICION_REASON, Suspicion, type SuspicionSettings } from './suspicion.ts';
 import { floorOfBirth } from './take-over.ts';
@@ -119,6 +120,7 @@ export class Member {
   readonly #desired: DesiredConfig;
   /** Configurations are brought into force one after the other. */
   #configuring: Promise<void> = Promise.resolve();
+  readonly #space: SpaceKeeper;
   readonly #watchers: Watchers;
   #recent = new RecentEvents();
   #standby: Standby | null = null;
@@ -153,6 +155,7 @@ export class Member {
       isLedElsewhere: () => this.#isLedElsewhere,
       lineage: log.lineage,
     });
+    this.#space = new SpaceKeeper({ runtime, log, leader: () => this.#leader });
     const appliedIndex = (): number => this.#standby?.index ?? 0;
     this.#link = new LeaderLink({ runtime, log, serverId, frontEnd: this.frontEnd, dial, appliedIndex });
   }
@@ -229,6 +232,12 @@ export class Member {
     return this.#halted;
   }
 
+  /** How full the log's storage is, by the last look; null: not known. */
+  get space(): SpaceGauges | null {
+    const { space, isRefusing } = this.#space;
+    return space === null ? null : { ...space, isRefusing };
+  }
+
   /** Hands over, if it leads, and closes the log. */
   async stop(): Promise<void> {
     if (this.#isStopped) return;
@@ -236,6 +245,7 @@ export class Member {
     this.#watch?.cancel();
     this.#standing?.cancel();
     this.#endBeside();
+    this.#space.stop();
     await this.#leader?.stop();
     this.#options.onDeposed?.();
     this.#link.stop();
@@ -335,7 +345,7 @@ export class Member {
   }
 
   #win(recover: () => Promise<Recovered>, onStopped: (reason: StopReason) => void): Promise<Leader> {
-    const { runtime, log, serverId, onCommitted, onMark, snapshotDueBytes } = this.#options;
+    const { runtime, log, serverId, onMark, snapshotDueBytes } = this.#options;
     return Leader.start({
       runtime,
       log,
@@ -346,7 +356,8 @@ export class Member {
       recover,
       recent: this.#recent,
       onCommitted: (entry, stats) => {
-        onCommitted?.(entry, stats);
+        this.#space.appended(stats.bytes);
+        this.#options.onCommitted?.(entry, stats);
         this.#watchers.tell(entry);
       },
       ...(snapshotDueBytes === undefined ? {} : { snapshotDueBytes }),

@@ -22,6 +22,7 @@ function recorder() {
     markShown: note('markShown'),
     halted: note('halted'),
     observe: () => () => undefined,
+    observeSpace: () => () => undefined,
   };
   return { calls, metering: new Metering(metrics) };
 }

@@ -41,6 +41,7 @@ export class Reception {
   readonly #clients = new Clients();
   /** Front ends that send again to a successor what has no answer from here. */
   readonly #connected = new Set<FrontEndLink>();
+  #acquireRefusal: string | null = null;
   /** How far the standby at the other end has applied the log (rule L4). */
   readonly #applied = new Map<FrontEndLink, number>();
 
@@ -56,6 +57,11 @@ export class Reception {
   /** Those that are connected. */
   get frontEnds(): number {
     return this.#connected.size;
+  }
+
+  /** Rule L5: acquires get this answer, null: they are taken. */
+  refuseAcquires(why: string | null): void {
+    this.#acquireRefusal = why;
   }
 
   /** Indexes up to which attached standbys have applied the log. */
@@ -115,6 +121,8 @@ export class Reception {
       const seconds = Math.ceil(quietMs / 1000);
       const message = `a new lineage has begun: nothing is granted for another ${seconds} s, until the locks of the one before are over`;
       this.#publisher.reject(from, id, this.#leader.position, 'UNAVAILABLE', message, quietMs);
+    } else if (body.type === 'acquire' && this.#acquireRefusal !== null) {
+      this.#reject(from, id, 'UNAVAILABLE', this.#acquireRefusal);
     } else if (!this.#inbox.push(body, from, id)) {
       this.#reject(from, id, 'UNAVAILABLE', 'too many requests wait for the log');
     }

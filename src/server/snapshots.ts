@@ -4,13 +4,7 @@
  * gets on with it, the leader turns the state into bytes between two entries and sends them while it goes on serving.
  */
 import { decodeEntry, type State } from '../core/index.ts';
-import {
-  CorruptLogError,
-  type Leadership,
-  type LockLog,
-  type LogPosition,
-  type SnapshotManifest,
-} from '../log/port.ts';
+import type { Leadership, LockLog, LogPosition, SnapshotManifest } from '../log/port.ts';
 import { SnapshotWriter } from '../log/snapshot-writer.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { chunksOf, writePaced } from './snapshot-chunks.ts';
@@ -23,6 +17,9 @@ const RETRY_SHARE = 1 / 8;
 const LOOK_MS = 500;
 /** A standby that has not written a chunk for so long, or claimed the snapshot, is not waited for. */
 const STANDBY_MS_MAX = 10_000;
+
+/** A standby should have written it, and has not: the leader writes the next one itself. */
+class NotWrittenError extends Error {}
 
 export interface SnapshotsOptions {
   readonly runtime: Runtime;
@@ -98,8 +95,8 @@ export class Snapshots {
       this.#isOwnTurn = false;
       await this.trim();
     } catch (error) {
-      this.#isOwnTurn = !isOwn;
-      if (isOwn) this.#retryAtBytes = this.#logBytes + RETRY_SHARE * this.#dueBytes;
+      this.#isOwnTurn = error instanceof NotWrittenError;
+      if (!this.#isOwnTurn) this.#retryAtBytes = this.#logBytes + RETRY_SHARE * this.#dueBytes;
       throw error;
     } finally {
       this.#isWriting = false;
@@ -112,7 +109,8 @@ export class Snapshots {
     const cursor = await log.auditCursor();
     const readers = cursor === null ? standbys() : [...standbys(), cursor];
     const behind = readers.map(async (index) => ({ index, behindBytes: await log.retainedBytes(index) }));
-    await log.trim(leadership, trimBound(await Promise.all(behind)));
+    const quotaBytes = (await log.space())?.quotaBytes;
+    await log.trim(leadership, trimBound(await Promise.all(behind), quotaBytes));
   }
 
   /** Null: this leadership is over. */
@@ -143,7 +141,7 @@ export class Snapshots {
         steps = taken;
         steppedAtMs = now;
       } else if (now - steppedAtMs >= STANDBY_MS_MAX) {
-        throw new Error(`no standby goes on with snapshot ${id}: the leader writes the next one itself`);
+        throw new NotWrittenError(`no standby goes on with snapshot ${id}`);
       }
       await new Promise<void>((resolve) => void runtime.timers.after(LOOK_MS, resolve));
     }
@@ -157,6 +155,6 @@ export class Snapshots {
       if (stored.hash === offer.entryHash && eventHash === offer.eventHash) return offer;
       break;
     }
-    throw new CorruptLogError(`snapshot ${offer.id} of a standby does not show the state at ${offer.index}`);
+    throw new NotWrittenError(`snapshot ${offer.id} of a standby does not show the state at ${offer.index}`);
   }
 }

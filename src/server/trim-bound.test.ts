@@ -25,3 +25,9 @@ test('whoever is more than 256 MiB behind is not waited for', () => {
   expect(trimBound(readers)).toBe(900);
   expect(trimBound(readers.slice(1))).toBe(Number.MAX_SAFE_INTEGER);
 });
+
+test('a small quota keeps less', () => {
+  const readers = [{ index: 40, behindBytes: 3 * MIB }];
+  expect(trimBound(readers, 32 * MIB)).toBe(40);
+  expect(trimBound(readers, 16 * MIB)).toBe(Number.MAX_SAFE_INTEGER);
+});

@@ -13,6 +13,11 @@ import { ServerProcess } from './server-process.ts';
 export const ETCD_START_MS_MAX = 15 * 60_000;
 const READY_MS_MAX = 30_000;
 
+export interface TestEtcdOptions {
+  readonly flags?: readonly string[];
+  readonly command?: string;
+}
+
 export class TestEtcd {
   readonly endpoint: string;
   readonly #folder: string;
@@ -24,8 +29,9 @@ export class TestEtcd {
     this.#server = server;
   }
 
-  static async start(): Promise<TestEtcd> {
-    const command = await ensureEtcd();
+  /** `command`: another etcd than the one that is built here. */
+  static async start({ flags = [], command: other }: TestEtcdOptions = {}): Promise<TestEtcd> {
+    const command = other ?? (await ensureEtcd());
     const folder = mkdtempSync(join(tmpdir(), 'leasehold-etcd-'));
     const endpoint = await freeUrl();
     const peers = await freeUrl();
@@ -39,6 +45,7 @@ export class TestEtcd {
     args.push(`--listen-client-urls=${endpoint}`, `--advertise-client-urls=${endpoint}`);
     args.push(`--listen-peer-urls=${peers}`, `--initial-advertise-peer-urls=${peers}`);
     args.push(`--initial-cluster=m1=${peers}`);
+    args.push(...flags);
     const server = new ServerProcess({ command, args, cwd: folder, stopSignal: 'SIGKILL' });
     await server.until(async () => (await fetch(`${endpoint}/health`)).ok, READY_MS_MAX);
     return new TestEtcd(endpoint, folder, server);

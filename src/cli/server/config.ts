@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import * as z from 'zod';
 import { BUCKETS } from '../../api/limits.ts';
+import { QUOTA_BYTES_DEFAULT } from '../../log/etcd/etcd-log.ts';
 import { SUSPICION_DEFAULTS } from '../../server/suspicion.ts';
 import { bucketRange } from '../bucket-ranges.ts';
 import { address, duplicates } from '../config-file.ts';
@@ -41,6 +42,12 @@ export const serverConfig = z.strictObject({
      * leader that died is answered no sooner.
      */
     callMs: z.int().min(100).max(10_000).default(1_000),
+    /** What etcd was started with (`--quota-backend-bytes`), bytes. From 85 % of it on acquires are refused. */
+    quotaBytes: z
+      .int()
+      .min(16 * 1024 ** 2)
+      .max(64 * 1024 ** 3)
+      .default(QUOTA_BYTES_DEFAULT),
   }),
   /** Where it listens: for clients, for the other replicas, for probes and metrics (HTTP). */
   listen: z.strictObject({ clients: address, relay: address, health: address }),

@@ -143,11 +143,14 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
       identifyPeer,
     ),
   );
-  const unobserve = serverMetrics.observe(() => member.gauges() ?? NOTHING_YET);
+  const unobserve = [
+    serverMetrics.observe(() => member.gauges() ?? NOTHING_YET),
+    serverMetrics.observeSpace(() => member.space),
+  ];
   let http: HttpServer | null = null;
   let admin: AdminServer | null = null;
   const stop = async (): Promise<void> => {
-    unobserve();
+    for (const end of unobserve) end();
     health.close();
     await admin?.close();
     await member.stop();

@@ -14,6 +14,7 @@ import {
   type LeaderRecord,
   type Leadership,
   type LogPosition,
+  type LogSpace,
   type OpenSnapshot,
   ReplacedError,
   type RollBackProof,
@@ -254,6 +255,15 @@ export class SqliteStore extends SqliteReader implements LogStore {
       else this.#run('INSERT OR REPLACE INTO audit_cursor VALUES (1, ?)', index);
       assert(this.auditCursor() === index, 'the audit cursor stands where it was put');
     }, 'move the audit cursor');
+  }
+
+  /** The disk is the only limit. */
+  space(): LogSpace | null {
+    return null;
+  }
+
+  reclaim(): void {
+    // A trim gives back what it frees.
   }
 
   resign(leadership: Leadership): void {

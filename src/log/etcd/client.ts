@@ -36,6 +36,23 @@ export interface EtcdClientOptions {
 export type EtcdCredentials = NonNullable<IOptions['credentials']>;
 
 const CALL_MS_DEFAULT = 2_000;
+/** A gigabyte takes ten seconds or so. */
+const DEFRAGMENT_MS_MAX = 120_000;
+/** Name of the alarm in a member's status. */
+const NOSPACE = 'NOSPACE';
+
+/** What a member says of its own storage. */
+export interface MemberStatus {
+  /** Place among the endpoints. */
+  readonly number: number;
+  /** Of the members' own consensus. */
+  readonly isLeader: boolean;
+  /** Size of the file, which is what the quota counts. */
+  readonly fileBytes: number;
+  /** Without the free pages that compaction has left in it. */
+  readonly usedBytes: number;
+  readonly isFull: boolean;
+}
 
 /** A stream of keepalives, as etcd3 gives it. */
 export interface KeepaliveStream {
@@ -88,6 +105,49 @@ export class EtcdClient {
   async compact(): Promise<void> {
     const revision = String(this.#revision);
     await this.#call('compaction', (member, options) => member.kv.compact({ revision }, options));
+  }
+
+  /** Of each member that answers: its backend file, and whether an alarm refuses writes. */
+  async statuses(): Promise<readonly MemberStatus[]> {
+    const answers = await Promise.allSettled(
+      this.#members.map(async (member, number) => {
+        const status = await member.maintenance.status({ deadline: this.#clock.wallMs() + this.#callMs });
+        return {
+          number,
+          isLeader: status.leader === status.header.member_id,
+          fileBytes: Number(status.dbSize),
+          usedBytes: Number(status.dbSizeInUse),
+          isFull: status.errors.some((error) => error.includes(NOSPACE)),
+        };
+      }),
+    );
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+  }
+
+  /** Writes the backend file of one member anew, without its free pages. That member answers nothing meanwhile. */
+  async defragment(number: number): Promise<void> {
+    const member = this.#members[number];
+    if (member === undefined) throw new RangeError(`there is no etcd member ${number}`);
+    if (member === this.#member) this.skipMember();
+    const deadline = this.#clock.wallMs() + DEFRAGMENT_MS_MAX;
+    await member.maintenance.defragment({ deadline }).catch((error: unknown) => {
+      throw new LogUnavailableError(`an etcd member was not defragmented: ${String(error)}`, {
+        cause: error,
+      });
+    });
+  }
+
+  /** Ends all alarms for want of space: writes are accepted again, unless a member is still over its quota. */
+  async disarm(): Promise<void> {
+    const { alarms } = await this.#call('list of alarms', (member, options) =>
+      member.maintenance.alarm({ action: 'Get', alarm: 'None', memberID: 0 }, options),
+    );
+    for (const { alarm, memberID } of alarms) {
+      if (String(alarm).toUpperCase() !== NOSPACE) continue;
+      await this.#call('disarming', (member, options) =>
+        member.maintenance.alarm({ action: 'Deactivate', alarm, memberID }, options),
+      );
+    }
   }
 
   async grantLease(ttlSeconds: number): Promise<string> {

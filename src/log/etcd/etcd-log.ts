@@ -15,6 +15,8 @@ import { Keys } from './keys.ts';
 /** 128 random bits. */
 const ID_BYTES = 16;
 const LEASE_TTL_SECONDS_DEFAULT = 5;
+/** etcd's own default. */
+export const QUOTA_BYTES_DEFAULT = 2 * 1024 ** 3;
 const PREFIX_DEFAULT = 'leasehold/';
 
 export interface EtcdLogOptions extends EtcdClientOptions {
@@ -27,6 +29,8 @@ export interface EtcdLogOptions extends EtcdClientOptions {
   readonly leaseTtlSeconds?: number;
   /** Calls its argument with other credentials when their files were replaced. */
   readonly onCredentials?: (renew: (credentials: EtcdCredentials) => void) => void;
+  /** What etcd was started with (`--quota-backend-bytes`). */
+  readonly quotaBytes?: number;
 }
 
 /** Calls on connections with old credentials have ended by then, one way or the other. */
@@ -40,7 +44,7 @@ export async function openEtcdLog(options: EtcdLogOptions): Promise<LockLog> {
   const { timers, random, logger, prefix = PREFIX_DEFAULT } = options;
   const client = new EtcdClient(options);
   const keys = new Keys(prefix);
-  const store = new EtcdStore(client, keys);
+  const store = new EtcdStore(client, keys, options.quotaBytes ?? QUOTA_BYTES_DEFAULT);
   const leaseTtlSeconds = options.leaseTtlSeconds ?? LEASE_TTL_SECONDS_DEFAULT;
   options.onCredentials?.((credentials) => {
     const close = client.renew(credentials);

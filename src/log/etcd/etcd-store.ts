@@ -15,6 +15,7 @@ import {
   type LeaderRecord,
   type Leadership,
   type LogPosition,
+  type LogSpace,
   type OpenSnapshot,
   ReplacedError,
   type RollBackProof,
@@ -45,6 +46,7 @@ import {
   type Start,
 } from './keys.ts';
 import { EtcdSnapshots } from './snapshot-store.ts';
+import { EtcdSpace } from './space.ts';
 import {
   type FencedWrite,
   hasValue,
@@ -76,10 +78,13 @@ export class EtcdStore implements AsyncStore {
   #head: Head = EMPTY;
   readonly #snapshots: EtcdSnapshots;
 
-  constructor(client: EtcdClient, keys: Keys) {
+  readonly #space: EtcdSpace;
+
+  constructor(client: EtcdClient, keys: Keys, quotaBytes: number) {
     this.#client = client;
     this.#keys = keys;
     this.#snapshots = new EtcdSnapshots(client, keys);
+    this.#space = new EtcdSpace(client, quotaBytes);
   }
 
   /** Random id of this life of the log; the first who opens it makes it. Sees to it that there is a seal key too. */
@@ -92,6 +97,9 @@ export class EtcdStore implements AsyncStore {
 
   /** What is there, or now made. */
   async #make(key: Buffer, value: Buffer): Promise<Buffer> {
+    // Read first: an etcd that is out of space refuses every transaction that could put something, and must still be opened.
+    const [known] = await this.#client.read([{ key }]);
+    if (known?.[0] !== undefined) return known[0].value;
     const { succeeded, responses } = await this.#client.txn({
       compare: [isAbsent(key)],
       success: [put(key, value)],
@@ -341,6 +349,14 @@ export class EtcdStore implements AsyncStore {
     });
     // Only now: that somebody else leads comes first.
     checkAuditCursor(auditCursorOf(before), index);
+  }
+
+  space(): Promise<LogSpace | null> {
+    return this.#space.space();
+  }
+
+  reclaim(): Promise<void> {
+    return this.#space.reclaim();
   }
 
   async resign(leadership: Leadership): Promise<void> {
