@@ -24,6 +24,7 @@ const SESSIONS = 4;
 const ROUND_BYTES = SESSIONS * BATCH * 1_300;
 const PURPOSE = 'x'.repeat(1_000);
 const LEADER_MS_MAX = 20_000;
+const IDENTITY = openCommand().identity;
 const runtime = createSystemRuntime({ logLevel: 'silent' });
 
 beforeAll(async () => void (await ensureEtcd()), ETCD_START_MS_MAX);
@@ -84,7 +85,7 @@ class Scene {
     const answers = requests.map(
       ({ id }) => new Promise<AnswerBody>((resolve) => void this.#waiting.set(id, resolve)),
     );
-    const frame = { format: FORMAT_VERSION, groups: [{ client: 1, requests }], closed: [] };
+    const frame = { format: FORMAT_VERSION, groups: [{ client: 1, identity: IDENTITY, requests }], closed: [] };
     this.#leader.receive(this.#link, frame);
     return Promise.all(answers);
   }
