@@ -85,7 +85,11 @@ class Scene {
     const answers = requests.map(
       ({ id }) => new Promise<AnswerBody>((resolve) => void this.#waiting.set(id, resolve)),
     );
-    const frame = { format: FORMAT_VERSION, groups: [{ client: 1, identity: IDENTITY, requests }], closed: [] };
+    const frame = {
+      format: FORMAT_VERSION,
+      groups: [{ client: 1, identity: IDENTITY, requests }],
+      closed: [],
+    };
     this.#leader.receive(this.#link, frame);
     return Promise.all(answers);
   }
