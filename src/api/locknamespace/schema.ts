@@ -136,7 +136,9 @@ const limits = field.mapping(
             .describe('What one session holds and waits for together.'),
           operationsPerSecond: operationsPerSecond
             .default(CLIENT_OPERATIONS_PER_SECOND_DEFAULT)
-            .describe('Acquires and reads through one sidecar; `leasehold dev` is one for all its callers.'),
+            .describe(
+              'Acquires and reads through one sidecar, or of one pod where identities are proven, at each lock server; `leasehold dev` is one for all its callers.',
+            ),
         },
         'the limits of one client',
       )
