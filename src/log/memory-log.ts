@@ -95,8 +95,9 @@ class TravellingCaller implements StoreCaller {
       const latencyMs = Math.max(0, this.#faults.latencyMs(random));
       const reachMs = latencyMs * random.fraction();
       const lost = this.#drawLoss();
-      const unknown = new LogUnavailableError(`the answer to ${method} was lost`);
-      let answer: () => void = () => reject(unknown);
+      // Made when it is needed: most calls are answered, and an error with its stack costs more than the call.
+      const giveUp = (): void => reject(new LogUnavailableError(`the answer to ${method} was lost`));
+      let answer = giveUp;
       const travelling: Travelling = { reach: undefined, timer: undefined };
       travelling.reach = () => {
         try {
@@ -112,7 +113,7 @@ class TravellingCaller implements StoreCaller {
         travelling.reach = undefined;
         travelling.timer = timers.after(latencyMs - reachMs, () => {
           this.#underWay.delete(travelling);
-          if (this.outage) reject(unknown);
+          if (this.outage) giveUp();
           else answer();
         });
       });

@@ -284,6 +284,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'a grant under a revoke comes back after a sleep of the machine',
     rule: 'A2',
+    commit: 'ca0d092',
     file: 'src/sidecar/namespace-session.ts',
     from: 'if (afterSuspend) for (const { token } of this.#grants.revoking()) this.revoked(token);',
     to: '',

@@ -174,28 +174,9 @@ export class VirtualProcess {
   }
 
   #after(life: Life, delayMs: number, action: () => void): { cancel(): void } {
-    const { world, machine } = this;
-    let isOff = false;
     const latenessMs = this.#options.hasJitter ? (this.#random.int(1000) / 1000) * TIMER_LATENESS_MS_MAX : 0;
-    const dueMs = machine.monotonicMs() + Math.max(0, delayMs) + latenessMs;
-    let planned: Planned | null = null;
-    /** A machine that slept has counted less than it seemed: then the time has not come yet. */
-    const wake = (): void => {
-      if (isOff) return;
-      if (machine.monotonicMs() < dueMs) plan();
-      else action();
-    };
-    const plan = (): void => {
-      const atUs = Math.max(world.nowUs + 1, machine.usAt(dueMs));
-      planned = world.at(atUs, () => this.enter(life, 'timer', wake));
-    };
-    plan();
-    return {
-      cancel: () => {
-        isOff = true;
-        if (planned !== null) planned.action = null;
-      },
-    };
+    const dueMs = this.machine.monotonicMs() + Math.max(0, delayMs) + latenessMs;
+    return new VirtualTimer(life, dueMs, action);
   }
 
   #logger(life: () => Life): Logger {
@@ -211,6 +192,42 @@ export class VirtualProcess {
         if (!life().isOver) this.#options.onError(this, message, fields);
       },
     };
+  }
+}
+
+/** One object and two functions for a timer: there are some hundred thousand of them in an hour of a group. */
+class VirtualTimer {
+  readonly #life: Life;
+  readonly #dueMs: number;
+  readonly #action: () => void;
+  readonly #wake = (): void => this.#woken();
+  #planned: Planned | null = null;
+  #isOff = false;
+
+  constructor(life: Life, dueMs: number, action: () => void) {
+    this.#life = life;
+    this.#dueMs = dueMs;
+    this.#action = action;
+    this.#plan();
+  }
+
+  cancel(): void {
+    this.#isOff = true;
+    if (this.#planned !== null) this.#planned.action = null;
+  }
+
+  #plan(): void {
+    const { process } = this.#life;
+    const { world, machine } = process;
+    const atUs = Math.max(world.nowUs + 1, machine.usAt(this.#dueMs));
+    this.#planned = world.at(atUs, () => process.enter(this.#life, 'timer', this.#wake));
+  }
+
+  /** A machine that slept has counted less than it seemed: then the time has not come yet. */
+  #woken(): void {
+    if (this.#isOff) return;
+    if (this.#life.process.machine.monotonicMs() < this.#dueMs) this.#plan();
+    else this.#action();
   }
 }
 
