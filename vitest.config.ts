@@ -8,8 +8,10 @@ const LONG_TEST_TIMEOUT_MS = 20 * 60_000;
 
 const long = process.env.LEASEHOLD_LONG === '1';
 const fencing = process.env.LEASEHOLD_FENCING === '1';
+const oldEtcd = process.env.LEASEHOLD_SUITE_OLD_ETCD === '1';
 
 function include(): string[] {
+  if (oldEtcd) return ['test/old-etcd/**/*.test.ts'];
   if (fencing) return ['test/fencing/**/*.test.ts'];
   if (long) return ['test/long/**/*.test.ts', 'test/sim/**/*.test.ts'];
   return ['{src,test,scripts,bench,demo}/**/*.test.ts'];
@@ -17,7 +19,12 @@ function include(): string[] {
 
 function exclude(): string[] {
   const always = ['node_modules/**', 'dist/**', 'test/{e2e,chaos}/**'];
-  return [...always, ...(long ? [] : ['test/long/**']), ...(fencing ? [] : ['test/fencing/**'])];
+  return [
+    ...always,
+    ...(long ? [] : ['test/long/**']),
+    ...(fencing ? [] : ['test/fencing/**']),
+    ...(oldEtcd ? [] : ['test/old-etcd/**']),
+  ];
 }
 
 export default defineConfig({

@@ -9,6 +9,11 @@ export const SUITES_NOT_IN_NPM_TEST = [
     reason:
       'need PostgreSQL and Go; run by .ci/run, which installs PostgreSQL; node scripts/test.mjs --fencing',
   },
+  {
+    name: 'etcd 3.4 as an adversary',
+    folder: 'test/old-etcd',
+    reason: "needs Debian's etcd-server; run by .ci/run, which installs it; node scripts/test.mjs --old-etcd",
+  },
   { name: 'long tests', folder: 'test/long', reason: 'take minutes; npm run test:long' },
   { name: 'cluster tests', folder: 'test/e2e', reason: 'need root; run by .ci/run' },
   { name: 'fault injection', folder: 'test/chaos', reason: 'need root; run by .ci/run' },

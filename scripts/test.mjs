@@ -9,7 +9,11 @@ import { ROOT, run } from './processes.mjs';
 import { SUITES_NOT_IN_NPM_TEST } from './suites.mjs';
 
 /** What vitest.config.ts looks at. @type {Readonly<Record<string, Record<string, string>>>} */
-const OTHER_SUITES = { '--long': { LEASEHOLD_LONG: '1' }, '--fencing': { LEASEHOLD_FENCING: '1' } };
+const OTHER_SUITES = {
+  '--long': { LEASEHOLD_LONG: '1' },
+  '--fencing': { LEASEHOLD_FENCING: '1' },
+  '--old-etcd': { LEASEHOLD_SUITE_OLD_ETCD: '1' },
+};
 
 /**
  * @param {string} reportFile vitest's JSON report
