@@ -156,7 +156,9 @@ export class ByteReader {
     const count = this.uint();
     if (count === 0) return NO_STRINGS;
     if (count > this.#bytes.length - this.#at) throw new FormatError('a list is longer than the bytes left');
-    return Array.from({ length: count }, () => this.string());
+    const values: string[] = [];
+    for (let i = 0; i < count; i++) values.push(this.string());
+    return values;
   }
 
   /** To be called last: bytes left over mean a different format. */
