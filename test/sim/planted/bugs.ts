@@ -223,7 +223,15 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     file: 'test/sim/nodes/fenced-resource.ts',
     from: 'return token < (this.#highest.get(name) ?? 0);',
     to: 'return token < 0 && this.#highest.has(name);',
-    faults: ['appFreeze'],
+    change: (plan) => ({
+      ...plan,
+      isOneProcess: false,
+      sidecars: 3,
+      names: 1,
+      faults: new Map([['appFreeze', 3_000]]),
+      config: { ...plan.config, ttlMs: 5_000, lockDelayMs: 0, maxHoldMs: 86_400_000 },
+      habits: { ...plan.habits, thinkMs: 1_000, holdMs: 20_000, waitMs: [60_000], keepaliveShare: 0.2 },
+    }),
   },
   {
     name: 'a waiter overtakes another',

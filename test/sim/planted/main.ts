@@ -16,8 +16,8 @@ import { PLANTED_BUGS } from './bugs.ts';
 
 const RECORD = fileURLToPath(new URL('./recorded.json', import.meta.url));
 const SEEDS = 60;
-/** With one of its seeds on record gone stale, so many more are tried before a bug counts as uncaught. */
-const SEEDS_IF_STALE = 15;
+/** A change of the product shifts what a seed leads to: then so many are tried before a bug counts as uncaught. */
+const SEEDS_IF_STALE = 40;
 
 type Recorded = Readonly<Record<string, number>>;
 
