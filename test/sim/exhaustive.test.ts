@@ -2,8 +2,11 @@
  * Small scope, without chance: every order of what can happen to two clients, one name, two leaders and one crash, over the shipped core,
  * leader and front end. A slice in every `npm test`; `npm run test:long` goes deeper.
  */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { explore } from './exhaustive/explore.ts';
+import { type Explored, explore } from './exhaustive/explore.ts';
 
 const isLong = process.env.LEASEHOLD_LONG === '1';
 const STEPS = isLong ? 11 : 6;
@@ -26,3 +29,12 @@ it('a slice can be asked for, and says that it is none of the whole', async () =
   expect(found).toBeNull();
   expect({ schedules, isWhole }).toEqual({ schedules: 20, isWhole: false });
 });
+
+it('a bug in the fence of the log is found, with the steps that show it', async () => {
+  const script = fileURLToPath(new URL('./exhaustive/try.ts', import.meta.url));
+  const args = [script, 'a deposed leader can still append', '6'];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  const { found } = JSON.parse(stdout) as Explored;
+  expect(found?.message).toContain('the append of epoch 1 got through while 2 led');
+  expect(found?.steps).toContain('two takes over');
+}, 120_000);
