@@ -1,40 +1,11 @@
 /** Three members of one group on virtual time, with real sidecars on them (rules S4, S5, S7, S8). */
 import { describe, expect, test } from 'vitest';
+import { sidecarOn } from '../../test/support/virtual/group-sidecar.ts';
 import { VirtualGroup, type VirtualServer } from '../../test/support/virtual/virtual-group.ts';
 import type { ServerFrame } from '../api/wire.ts';
-import { createMetrics } from '../platform/metrics.ts';
-import { Sidecar } from '../sidecar/sidecar.ts';
-import { MemoryStateStore } from '../sidecar/state-store.ts';
+import type { Sidecar } from '../sidecar/sidecar.ts';
 
 const IDENTITY = { account: 'dev/developer', podUid: '' };
-const TTL_MS = 15_000;
-
-/** A sidecar that begins on one front end and takes the next with each new stream. */
-function sidecarOn(group: VirtualGroup, first: number) {
-  let connects = 0;
-  const sidecar = new Sidecar({ runtime: group.runtime, store: new MemoryStateStore() });
-  sidecar.addNamespace({
-    alias: 'n',
-    connect: (handler) => {
-      const server = group.servers[(first + connects++) % group.servers.length] as VirtualServer;
-      return server.member.frontEnd.connect(IDENTITY, handler);
-    },
-    metrics: createMetrics().sidecar('n'),
-    defaults: () => ({ ttlMs: TTL_MS, maxHoldMs: 3_600_000 }),
-  });
-  const open = () => sidecar.openSession({ client: 'c', ttlMs: TTL_MS, keepalive: 'app' });
-  const acquire = (sessionId: string, name: string, waitMs: number) =>
-    sidecar.acquire(`n/${name}`, {
-      sessionId,
-      mode: 'exclusive',
-      permits: 1,
-      reentrant: false,
-      waitMs,
-      purpose: '',
-      hangUp: new AbortController().signal,
-    });
-  return { sidecar, open, acquire, connects: () => connects };
-}
 
 const others = (group: VirtualGroup, server: VirtualServer): VirtualServer[] =>
   group.servers.filter((other) => other !== server);

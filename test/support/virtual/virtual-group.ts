@@ -2,6 +2,7 @@
  * A group of three members on virtual time: the real members, front ends, standbys and leaders, on one log in memory, with streams between
  * them that can be cut. What a test needs of etcd is here too: who campaigns waits while somebody leads.
  */
+import type { NamespaceConfig } from '../../../src/api/config.ts';
 import { LogUnavailableError } from '../../../src/log/errors.ts';
 import { MemoryLog } from '../../../src/log/memory-log.ts';
 import { MemoryStore } from '../../../src/log/memory-store.ts';
@@ -39,17 +40,27 @@ export interface VirtualServer {
   readonly served: Set<() => void>;
 }
 
+interface VirtualGroupOptions {
+  readonly silenceMs?: number;
+  readonly snapshotDueBytes?: number;
+  readonly config?: NamespaceConfig;
+}
+
 export class VirtualGroup {
   readonly runtime = new VirtualRuntime();
   readonly store = new CampaignedStore('l');
   readonly servers: VirtualServer[];
 
+  /** How far the wall clock of a server is from that of the others. */
+  readonly #skews = new Map<string, number>();
   readonly #silenceMs: number;
   readonly #snapshotDueBytes: number | undefined;
+  readonly #config: NamespaceConfig;
 
-  constructor({ silenceMs = 400, snapshotDueBytes }: { silenceMs?: number; snapshotDueBytes?: number } = {}) {
+  constructor({ silenceMs = 400, snapshotDueBytes, config = namespaceConfig() }: VirtualGroupOptions = {}) {
     this.#silenceMs = silenceMs;
     this.#snapshotDueBytes = snapshotDueBytes;
+    this.#config = config;
     this.servers = ['a', 'b', 'c'].map((name) => this.#start(name));
   }
 
@@ -75,6 +86,17 @@ export class VirtualGroup {
     this.cut(server);
   }
 
+  /** What `kill` or `cut` did is over: it goes on with what it knew, as a process that was stopped does. */
+  revive(server: VirtualServer): void {
+    server.log.setOutage(false);
+    server.isCut = false;
+  }
+
+  /** Somebody sets the wall clock of one server. */
+  stepWall({ name }: VirtualServer, byMs: number): void {
+    this.#skews.set(name, (this.#skews.get(name) ?? 0) + byMs);
+  }
+
   cut(server: VirtualServer): void {
     server.isCut = true;
     for (const end of [...server.served]) end();
@@ -97,11 +119,15 @@ export class VirtualGroup {
     const log = new MemoryLog(store, { timers, random, latencyMs: () => pace.latencyMs });
     const halted: unknown[] = [];
     const served = new Set<() => void>();
+    const clock = {
+      ...runtime.clock,
+      wallMs: () => runtime.clock.wallMs() + (this.#skews.get(name) ?? 0),
+    };
     const member = Member.start({
-      runtime,
+      runtime: { ...runtime, clock, timers, random, logger: runtime.logger },
       log,
       serverId: name,
-      config: namespaceConfig(),
+      config: this.#config,
       suspicion: { silenceMs: this.#silenceMs, everyMs: 30_000 },
       dial: (to, handler) => this.#dial(name, to, handler),
       onDeposed: () => {
