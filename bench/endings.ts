@@ -29,17 +29,20 @@ export function atEnd(end: () => Promise<void> | void): AsyncDisposable {
   return new Ending(end);
 }
 
-/** Ends everything on Ctrl-C and SIGTERM, the newest first. */
-export function endOnSignals(): void {
+/** Ends everything, the newest first, on Ctrl-C and SIGTERM, and when something goes wrong that nobody waits for. */
+export function endWhenInterrupted(): void {
   let isEnding = false;
-  const endAll = async (): Promise<void> => {
+  const endAll = async (code: number, why: unknown): Promise<void> => {
     if (isEnding) return;
     isEnding = true;
-    process.stderr.write('interrupted: ending what was started\n');
+    console.error(why, '- ending what was started');
     for (const ending of [...open].reverse()) {
       await ending[Symbol.asyncDispose]().catch((error: unknown) => console.error(error));
     }
-    process.exit(EXIT_INTERRUPTED);
+    process.exit(code);
   };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void endAll());
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => void endAll(EXIT_INTERRUPTED, signal));
+  }
+  process.on('uncaughtException', (error) => void endAll(1, error));
 }

@@ -4,7 +4,7 @@
  */
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { endOnSignals } from './endings.ts';
+import { endWhenInterrupted } from './endings.ts';
 import { locksPart, sessionsPart } from './parts/crowds.ts';
 import { failOverPart } from './parts/fail-over.ts';
 import { groupPart } from './parts/group.ts';
@@ -46,7 +46,7 @@ for (const name of wanted) {
   }
 }
 
-endOnSignals();
+endWhenInterrupted();
 const report = new Report(values.json);
 const load = (): string => loadavg()[0]?.toFixed(2) ?? '?';
 report.figures('this machine', { 'load before': load() });

@@ -7,4 +7,6 @@ process.on('message', (task: Task) => {
     (error: unknown) => process.send?.({ error: error instanceof Error ? error.stack : String(error) }),
   );
 });
+// Ctrl-C reaches it too; but the bench ends it, in the order in which things were started.
+process.on('SIGINT', () => undefined);
 process.on('disconnect', () => process.exit(0));

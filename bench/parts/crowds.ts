@@ -6,7 +6,8 @@ import type { Report } from '../report.ts';
 
 const SESSIONS = 20_000;
 const SESSION_STREAMS = 200;
-const LOCKS = 1_000_000;
+/** The most that a namespace may have is 1,000,000: some are left for whoever asks during the take-over. */
+const LOCKS = 999_000;
 const LOCK_STREAMS = 20;
 /** Shorter says little about keepalives that come every three seconds. */
 const SESSIONS_SECONDS_MIN = 9;
@@ -44,7 +45,7 @@ export async function locksPart(report: Report): Promise<void> {
   const others = ALL.filter((at) => at !== leader);
   const endpoints = others.map((at) => cluster.endpoints[at] as string);
   const filled = await generator.run({ kind: 'holdLocks', endpoints, streams: LOCK_STREAMS, locks: LOCKS });
-  report.row('taking 1,000,000 locks', filled, 'through the front ends that do not lead');
+  report.row('taking 999,000 locks', filled, 'through the front ends that do not lead');
   const { residentMiB } = cluster.usage(leader);
   const standbysMiB = others.map((at) => `${cluster.usage(at).residentMiB.toFixed(0)} MiB`);
   await using probe = new Probe(cluster.endpoints);
@@ -57,7 +58,7 @@ export async function locksPart(report: Report): Promise<void> {
   const recovering = performance.now();
   await cluster.restart(leader);
   const readyMs = await cluster.caughtUp(leader, READY_MS_MAX, recovering);
-  report.figures('1,000,000 locks held', {
+  report.figures('999,000 locks held', {
     'leader RSS': `${residentMiB.toFixed(0)} MiB`,
     'standbys RSS': standbysMiB.join(' and '),
     'kill -9 of the leader to the next grant': `${Math.round(takeOverMs)} ms`,
