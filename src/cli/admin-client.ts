@@ -12,12 +12,14 @@ import type {
   BreakRequest,
   GetLockRequest,
   GetLockResponse,
+  HandOverResponse,
   ListLocksRequest,
   ListLocksResponse,
   MembersResponse,
   NamespaceStatusMessage,
   QuarantineRequest,
   ReadHistoryRequest,
+  SnapshotResponse,
   StatusResponse,
   UnquarantineRequest,
 } from '../server/grpc/messages.ts';
@@ -27,6 +29,8 @@ import { decodeLock } from '../server/grpc/views.ts';
 
 /** A call that has no answer by then has none to come: the log does not commit. */
 const ANSWER_WITHIN_MS = 10_000;
+/** A full state, written at the pace of rule L5. */
+const SNAPSHOT_WITHIN_MS = 150_000;
 /** One entry of 2,000 commands and as many consequences, with the longest names, several times over. */
 const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -68,6 +72,14 @@ export class AdminClient {
 
   async members(namespace: string): Promise<MembersResponse> {
     return this.#call<MembersResponse>('Inspect', 'Members', { namespace, onlySelf: false });
+  }
+
+  async handOver(namespace: string, to: string): Promise<HandOverResponse> {
+    return this.#call<HandOverResponse>('Admin', 'HandOver', { namespace, to });
+  }
+
+  async snapshot(namespace: string): Promise<SnapshotResponse> {
+    return this.#call<SnapshotResponse>('Admin', 'Snapshot', { namespace }, SNAPSHOT_WITHIN_MS);
   }
 
   async configure(namespace: string, version: number, config: NamespaceConfig | null): Promise<void> {
@@ -112,9 +124,14 @@ export class AdminClient {
     this.#client.close();
   }
 
-  #call<Response>(service: string, name: string, request: object): Promise<Response> {
+  #call<Response>(
+    service: string,
+    name: string,
+    request: object,
+    withinMs = ANSWER_WITHIN_MS,
+  ): Promise<Response> {
     const { path, requestSerialize, responseDeserialize } = this.#method(service, name);
-    const deadline = systemClock.wallMs() + ANSWER_WITHIN_MS;
+    const deadline = systemClock.wallMs() + withinMs;
     return new Promise((resolve, reject) => {
       this.#client.makeUnaryRequest(
         path,

@@ -222,6 +222,7 @@ export interface LockLog {
    */
   reclaim(): Promise<void>;
 
-  resign(leadership: Leadership): Promise<void>;
+  /** `successor`: server id of who should lead next. The others hold back for a moment, where the engine has any; it is no promise. */
+  resign(leadership: Leadership, successor?: string): Promise<void>;
   close(): Promise<void>;
 }

@@ -197,8 +197,8 @@ export class StoreLog implements LockLog {
     return this.#call('reclaim', []);
   }
 
-  resign(leadership: Leadership): Promise<void> {
-    return this.#call('resign', [leadership]);
+  resign(leadership: Leadership, successor?: string): Promise<void> {
+    return this.#call('resign', successor === undefined ? [leadership] : [leadership, successor]);
   }
 
   async close(): Promise<void> {

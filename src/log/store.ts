@@ -60,7 +60,7 @@ export interface LogStore extends LogReader {
   space(): LogSpace | null;
   reclaim(): void;
   /** No effect when `leadership` is over already. */
-  resign(leadership: Leadership): void;
+  resign(leadership: Leadership, successor?: string): void;
 }
 
 export type StoreMethod = keyof LogStore;

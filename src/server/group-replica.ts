@@ -6,26 +6,37 @@ import type { Command, CommandResult, HistoryEntry } from '../api/entry.ts';
 import type { ReadQuery, ReadResult } from '../api/wire.ts';
 import type { LockLog } from '../log/port.ts';
 import type { ServerGauges } from '../platform/metrics.ts';
-import type { Timers } from '../platform/runtime.ts';
+import type { Runtime } from '../platform/runtime.ts';
 import type { Leader } from './leader.ts';
 import type { Member } from './member.ts';
+import { NotLeadingError } from './not-leading.ts';
 import { history } from './recovery.ts';
 import type { ReplicaStatus } from './replica.ts';
 import { unhurried } from './unhurried-log.ts';
 import type { Watcher } from './watchers.ts';
 
-/** This replica does not lead: nothing was done, and the leader may be asked instead. */
-export class NotLeadingError extends Error {
-  constructor() {
-    super('this replica does not lead');
-    this.name = 'NotLeadingError';
-  }
+/** How often it looks whether somebody else leads. */
+const LOOK_MS = 10;
+/** Nobody may win for as long as an etcd lease and a suspicion take. */
+const SUCCESSOR_MS_MAX = 6_000;
+/** A snapshot of a full state, at the pace of rule L5. */
+const SNAPSHOT_MS_MAX = 120_000;
+
+export interface HandedOver {
+  readonly serverId: string;
+  readonly tookMs: number;
+}
+
+export interface MadeSnapshot {
+  readonly index: number;
+  readonly bytes: number;
+  readonly tookMs: number;
 }
 
 export interface GroupReplicaOptions {
   readonly member: Member;
   readonly log: LockLog;
-  readonly timers: Timers;
+  readonly runtime: Runtime;
 }
 
 export class GroupReplica {
@@ -71,8 +82,41 @@ export class GroupReplica {
     return await this.#leader.read(query);
   }
 
+  /** Rejects with NotLeadingError. Resolves once another replica has won; it may be another than `to`. */
+  async handOver(to: string): Promise<HandedOver> {
+    const { log, member } = this.#options;
+    const startedMs = this.#nowMs();
+    const own = (await log.leader())?.epoch ?? 0;
+    await member.handOver(to);
+    for (;;) {
+      const leader = await log.leader();
+      const tookMs = this.#nowMs() - startedMs;
+      if (leader !== null && leader.epoch > own) return { serverId: leader.serverId, tookMs };
+      if (tookMs > SUCCESSOR_MS_MAX) throw new Error('nobody has taken over yet');
+      await this.#pause(LOOK_MS);
+    }
+  }
+
+  /** Rejects with NotLeadingError, or when none was made in time. */
+  async snapshot(): Promise<MadeSnapshot> {
+    const { log } = this.#options;
+    const startedMs = this.#nowMs();
+    const before = (await log.snapshots())[0]?.index ?? 0;
+    this.#leader.demandSnapshot();
+    for (;;) {
+      const newest = (await log.snapshots())[0];
+      const tookMs = this.#nowMs() - startedMs;
+      if (newest !== undefined && newest.index > before) {
+        return { index: newest.index, bytes: newest.bytes, tookMs };
+      }
+      if (tookMs > SNAPSHOT_MS_MAX)
+        throw new Error('no snapshot was made in time; the log of the leader says why');
+      await this.#pause(10 * LOOK_MS);
+    }
+  }
+
   history(fromIndex: number): AsyncIterable<HistoryEntry> {
-    return history(unhurried(this.#options.log, this.#options.timers), fromIndex);
+    return history(unhurried(this.#options.log, this.#options.runtime.timers), fromIndex);
   }
 
   /** After a change of roles some entries may be left out: the log has them. */
@@ -84,5 +128,13 @@ export class GroupReplica {
     const { leader } = this.#options.member;
     if (leader === null) throw new NotLeadingError();
     return leader;
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => void this.#options.runtime.timers.after(delayMs, resolve));
+  }
+
+  #nowMs(): number {
+    return this.#options.runtime.clock.monotonicMs();
   }
 }

@@ -262,6 +262,12 @@ export class Leader {
     else if (this.#awaitsCommit && !this.#isStopped) this.#pulse.hasten(this.#due());
   }
 
+  /** Makes a snapshot due, with the next entry. */
+  demandSnapshot(): void {
+    this.#snapshots.demand();
+    this.#pulse.hasten(this.#due());
+  }
+
   disconnect(link: FrontEndLink): void {
     this.#reception.disconnect(link);
   }
@@ -291,14 +297,14 @@ export class Leader {
 
   /**
    * Hands over in order: finish what is in flight, say so in the log, give the leadership back. When nothing can be committed
-   * it stops after a while all the same, and a successor has to wait until this leadership runs out.
+   * it stops after a while all the same, and a successor has to wait until this leadership runs out. `successor`: who should lead next.
    */
-  stop(): Promise<void> {
-    this.#stopping ??= this.#handOver();
+  stop(successor?: string): Promise<void> {
+    this.#stopping ??= this.#handOver(successor);
     return this.#stopping;
   }
 
-  async #handOver(): Promise<void> {
+  async #handOver(successor?: string): Promise<void> {
     if (this.#isStopped) return;
     const { timers, logger } = this.#runtime;
     const limit = timers.after(HAND_OVER_MS_MAX, () => {
@@ -315,7 +321,7 @@ export class Leader {
     this.#stopServing();
     if (!isResigned) return;
     if (this.#isBusy) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
-    await this.#options.log.resign(this.#leadership);
+    await this.#options.log.resign(this.#leadership, successor);
   }
 
   async #takeOver(birth: Birth): Promise<void> {

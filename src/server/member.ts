@@ -27,6 +27,7 @@ import { gaugesOf } from './gauges.ts';
 import { haltMessage } from './halt-message.ts';
 import { type CommitStats, Leader, type StopReason } from './leader.ts';
 import { type DialLeader, LeaderLink } from './leader-link.ts';
+import { NotLeadingError } from './not-leading.ts';
 import { IDLE_BEAT_MS } from './pulse.ts';
 import { RecentEvents } from './recent-events.ts';
 import type { Recovered } from './recovery.ts';
@@ -181,6 +182,19 @@ export class Member {
   /** Calls back for every later commit that it sees. After a change of roles some may be left out: the log has them. */
   watch(watcher: Watcher): () => void {
     return this.#watchers.add(watcher);
+  }
+
+  /** Gives the leadership to another replica, in order, and follows again. Resolves when it has resigned. */
+  async handOver(successor: string): Promise<void> {
+    const leader = this.#leader;
+    if (leader === null) throw new NotLeadingError();
+    this.#endBeside();
+    try {
+      await leader.stop(successor);
+    } finally {
+      // It has stopped in any case, and the key goes with its lease at the latest.
+      this.#endLeadership({ kind: 'deposed' });
+    }
   }
 
   async status(): Promise<MemberStatus> {

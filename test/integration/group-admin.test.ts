@@ -153,6 +153,81 @@ test('who follows through a change of the leader misses nothing', async () => {
   await bench.group.start([leader]);
 }, 60_000);
 
+describe.each(['lead', 'follow'] as const)('by verbs through a server that does %s', (does) => {
+  test('members: one line for each replica, and all could lead', async () => {
+    const server = await serverThat(does);
+    await expect.poll(async () => (await cli(server, 'group', 'members')).code, { timeout: 20_000 }).toBe(0);
+    const { stdout } = await cli(server, 'group', 'members', '-o', 'json');
+    const { members } = JSON.parse(stdout) as { members: { serverId: string; role: string; lag: number }[] };
+    expect(members.map(({ serverId }) => serverId)).toEqual(['a', 'b', 'c']);
+    expect(members.filter(({ role }) => role === 'leading')).toHaveLength(1);
+    expect(members.filter(({ role }) => role === 'following')).toHaveLength(2);
+    const shown = (await cli(server, 'group', 'members')).stdout;
+    expect(shown).toMatch(/^SERVER +ROLE +EPOCH +INDEX +LAG +CONNECTED/);
+  }, 40_000);
+
+  test('a snapshot is made now, and says where', async () => {
+    const server = await serverThat(does);
+    const admin = adminOf(server);
+    const [before] = await admin.status('');
+    const made = await admin.snapshot('');
+    expect(made.index).toBeGreaterThan((before?.position.index ?? 0) - 1_000);
+    expect(made.bytes).toBeGreaterThan(0);
+    const { stdout, code } = await cli(server, 'group', 'snapshot');
+    expect({ code, stdout }).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^a snapshot of the state at entry/),
+    });
+  }, 40_000);
+});
+
+test('hand over under load, to a server that is named, and to any: nothing is lost', async () => {
+  await clients.keep(10);
+  await clients.passHot(4);
+  await clients.spread();
+  const times: number[] = [];
+  for (let round = 0; round < 6; round++) {
+    const leader = await bench.leader();
+    const followers = SERVERS.filter((name) => name !== leader).map((name) => name.replace('server-', ''));
+    const admin = adminOf(round % 2 === 0 ? leader : (SERVERS.find((name) => name !== leader) as string));
+    await expect
+      .poll(async () => (await admin.members('')).members.every(({ problem }) => problem === ''), {
+        timeout: 20_000,
+      })
+      .toBe(true);
+    const to = round < 4 ? (followers[round % 2] as string) : '';
+    const answer = await admin.handOver('', to);
+    expect(answer.from).toBe(leader.replace('server-', ''));
+    if (to !== '') expect(answer.to).toBe(to);
+    expect(followers).toContain(answer.to);
+    times.push(answer.tookMs);
+    expect(await bench.leader()).toBe(`server-${answer.to}`);
+    const before = clients.hotGrants;
+    await expect.poll(() => clients.hotGrants, { timeout: 10_000 }).toBeGreaterThan(before + 5);
+  }
+  console.log(`hand over, from the call until the next one had won: ${times.join(', ')} ms`);
+  expect(await clients.lost()).toEqual([]);
+  expect(clients.complaints).toEqual([]);
+  expect(Math.max(...times)).toBeLessThan(3_000);
+}, 120_000);
+
+test('nothing is handed over to who leads already, to a stranger, or to one that is down', async () => {
+  const leader = await bench.leader();
+  const admin = adminOf(leader);
+  await expect(admin.handOver('', leader.replace('server-', ''))).rejects.toThrow('leads already');
+  await expect(admin.handOver('', 'z')).rejects.toThrow('z is no other replica');
+  const follower = SERVERS.find((name) => name !== leader) as string;
+  await bench.kill(follower);
+  await expect(admin.handOver('', follower.replace('server-', ''))).rejects.toThrow(
+    'nobody could take over at once',
+  );
+  const { code, stdout } = await cli(leader, 'group', 'members');
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/unreachable/);
+  expect(await bench.leader()).toBe(leader);
+  await bench.group.start([follower]);
+}, 60_000);
+
 test('a configuration comes from the file, and Configure says so', async () => {
   const admin = adminOf(await serverThat('follow'));
   await expect(admin.configure('', 2, null)).rejects.toThrow(/comes from its manifest/);

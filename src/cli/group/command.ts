@@ -1,8 +1,11 @@
 /** The `group` sub-commands: flags and help. */
 import { Command, Option } from 'commander';
+import { outputOption, withAdminOptions } from '../options.ts';
+import { conclude } from '../output/outcome.ts';
 import type { UpFlags } from './group.ts';
 import type { IssuerFlags } from './issuer.ts';
 import type { NewLineageFlags } from './new-lineage.ts';
+import type { OfGroup } from './operate.ts';
 
 const GROUP_FOLDER_DEFAULT = '.leasehold/group';
 
@@ -55,8 +58,78 @@ export function groupCommand(): Command {
     .requiredOption('--port <port>', 'where it says that it runs')
     .addHelpText('after', ISSUER_HELP)
     .action(async (flags: IssuerFlags) => (await import('./issuer.ts')).runIssuer(flags));
+  group.addCommand(membersCommand()).addCommand(handOverCommand()).addCommand(snapshotCommand());
   return group;
 }
+
+function ofGroup(name: string): Command {
+  return withAdminOptions(new Command(name))
+    .option('-n, --namespace <alias>', 'which namespace, when it serves several')
+    .addOption(outputOption());
+}
+
+function membersCommand(): Command {
+  return ofGroup('members')
+    .description('Show each server of a group: its role, how far it is, and what keeps it from taking over.')
+    .addHelpText('after', MEMBERS_HELP)
+    .action(async (flags: OfGroup) => {
+      const { members } = await import('./operate.ts');
+      await conclude(() => members(flags));
+    });
+}
+
+function handOverCommand(): Command {
+  return ofGroup('hand-over')
+    .description('Let another server lead: the leader resigns in order, and nobody loses anything.')
+    .option('--to <server>', 'which one; default: the one that is least behind')
+    .addHelpText('after', HAND_OVER_HELP)
+    .action(async (flags: OfGroup & { readonly to?: string }) => {
+      const { handOver } = await import('./operate.ts');
+      await conclude(() => handOver(flags));
+    });
+}
+
+function snapshotCommand(): Command {
+  return ofGroup('snapshot')
+    .description('Make a snapshot of the state now, and trim the log as far as it may.')
+    .addHelpText('after', SNAPSHOT_HELP)
+    .action(async (flags: OfGroup) => {
+      const { snapshot } = await import('./operate.ts');
+      await conclude(() => snapshot(flags));
+    });
+}
+
+const MEMBERS_HELP = `
+Asked of any server of the group, which asks the others. LAG is how many entries a server has not applied yet; PROBLEM
+says why it could not take over at once. With -o json: {members: [...], logIndex}.
+
+Examples:
+  leasehold group members
+  leasehold group members --admin-socket /run/leasehold/admin.sock -o json
+
+Exit codes: 0 all of them could lead, 1 one could not, 123 no server serves there, 125 wrong usage.
+`;
+
+const HAND_OVER_HELP = `
+Before a machine is taken down, or to move the leader near its etcd. Sessions, locks and places in queues stay as they
+are; a request that is under way is answered by the next leader. Nothing is done when no other server could lead at once.
+
+Examples:
+  leasehold group hand-over
+  leasehold group hand-over --to b
+
+Exit codes: 0 handed over, 1 another server than the one asked for leads, 123 no server serves there, 125 nobody could
+take over, or wrong usage.
+`;
+
+const SNAPSHOT_HELP = `
+A snapshot is made by itself when the log has grown; this is for the time before a back-up, or when space is short.
+
+Examples:
+  leasehold group snapshot
+
+Exit codes: 0 made, 123 no server serves there, 125 wrong usage.
+`;
 
 const UP_HELP = `
 The processes go on when this command has ended; "leasehold group down" ends them. All of them listen on

@@ -108,7 +108,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   });
   const own: Served = {
     alias: namespace.name,
-    replica: new GroupReplica({ member, log, timers: runtime.timers }),
+    replica: new GroupReplica({ member, log, runtime }),
     isConfigurable: config.configuredBy === 'admin',
   };
   const peers = new PeerCalls({
@@ -128,18 +128,19 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   const replicas = createGrpcServer();
   replicas.addService({ Relay: relaying.definition }, relay.implementation);
   const { identifyPeer } = security;
-  // What the other replicas pass on, and ask about this one. They get no peers: nothing goes round in circles.
+  const passedOn = [{ ...own, peers, isPassedOn: true }];
+  // What the other replicas pass on, and ask about this one.
   replicas.addService(
     protocol.service(INSPECT),
     forPeers(
-      inspectService(() => [own]),
+      inspectService(() => passedOn),
       identifyPeer,
     ),
   );
   replicas.addService(
     protocol.service(ADMIN),
     forPeers(
-      adminService(() => [own]),
+      adminService(() => passedOn),
       identifyPeer,
     ),
   );

@@ -3,6 +3,7 @@
  * goes when its owner is silent for that long, or at once when somebody revokes the lease (rule S7).
  */
 
+import type { IKeyValue } from 'etcd3/lib/rpc.js';
 import type { Random, Timers } from '../../platform/runtime.ts';
 import { LogClosedError, LogUnavailableError } from '../errors.ts';
 import { pauseWith } from '../pause.ts';
@@ -14,6 +15,9 @@ import { hasValue, isAbsent } from './transactions.ts';
 
 /** How often a server that waits looks whether the leader is gone: one read of two small keys. */
 const LOOK_MS = 50;
+
+/** For so many looks, a second or so, a server holds back for the successor that the one before has named. */
+const HELD_BACK_LOOKS = 20;
 
 export interface CampaignOptions {
   readonly client: EtcdClient;
@@ -29,6 +33,8 @@ export class Campaign {
   /** What this handle campaigns or leads with. */
   #lease: ServerLease | null = null;
   #hasWon = false;
+  /** The newest wish for a successor, and how often it was seen. */
+  #wish = { revision: '', looks: 0 };
   #isClosed = false;
 
   constructor(options: CampaignOptions) {
@@ -63,7 +69,11 @@ export class Campaign {
   /** Null: somebody else leads. */
   async #try(serverId: string): Promise<Leadership | null> {
     const { client, keys } = this.#options;
-    const [leaders, epochs] = await client.read([{ key: keys.leader }, { key: keys.epoch }]);
+    const [leaders, epochs, successors] = await client.read([
+      { key: keys.leader },
+      { key: keys.epoch },
+      { key: keys.successor },
+    ]);
     const leader = leaders?.[0];
     if (leader !== undefined) {
       if (leader.lease === '0') {
@@ -74,6 +84,7 @@ export class Campaign {
       // An earlier try of this campaign got through, and its answer did not.
       return leader.lease === this.#lease?.id ? { serverId, epoch, fence: leader.create_revision } : null;
     }
+    if (this.#holdsBack(serverId, successors?.[0])) return null;
     const lease = await this.#ownLease();
     const known = epochs?.[0];
     const epoch = Number(known?.value.toString() ?? 0) + 1;
@@ -87,6 +98,7 @@ export class Campaign {
         success: [
           { request_put: { key: keys.leader, value: encodeJson({ serverId, epoch }), lease: lease.id } },
           { request_put: { key: keys.epoch, value: Buffer.from(String(epoch)) } },
+          { request_delete_range: { key: keys.successor } },
           // Rule L3: what the one before was writing is given up.
           { request_delete_range: { key: keys.openSnapshot } },
         ],
@@ -96,6 +108,14 @@ export class Campaign {
       this.#forgetLostLease(error);
       throw error;
     }
+  }
+
+  /** Bounded, since the one that was named may be gone. */
+  #holdsBack(serverId: string, wish: IKeyValue | undefined): boolean {
+    if (wish === undefined || wish.value.toString() === serverId) return false;
+    if (this.#wish.revision !== wish.mod_revision) this.#wish = { revision: wish.mod_revision, looks: 0 };
+    this.#wish.looks++;
+    return this.#wish.looks <= HELD_BACK_LOOKS;
   }
 
   async #ownLease(): Promise<ServerLease> {

@@ -75,6 +75,29 @@ test('a second server waits until the first one resigns', async () => {
   expect(await b.append(second, next)).toBe('committed');
 });
 
+test('who is named as successor wins, and the others hold back for a moment only', async () => {
+  const logs = await Promise.all([open(), open(), open()]);
+  const [a, b, c] = logs as [LockLog, LockLog, LockLog];
+  for (const successor of ['server-c', 'server-b', 'server-c', 'nobody']) {
+    const first = await a.campaign('server-a');
+    const winners: string[] = [];
+    const campaigns = [
+      b.campaign('server-b').then((leadership) => ({ log: b, leadership })),
+      c.campaign('server-c').then((leadership) => ({ log: c, leadership })),
+    ];
+    for (const campaign of campaigns) campaign.then(({ leadership }) => winners.push(leadership.serverId));
+    // Both look by now, and see that it is taken.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await a.resign(first, successor);
+    const { log, leadership } = await Promise.race(campaigns);
+    if (successor !== 'nobody') expect(leadership.serverId).toBe(successor);
+    await log.resign(leadership);
+    const second = await Promise.all(campaigns).then((all) => all.find((one) => one.log !== log));
+    expect(winners).toHaveLength(2);
+    await second?.log.resign(second.leadership);
+  }
+}, 30_000);
+
 test('a leader that dies is followed when its lease has run out, not before', async () => {
   const [a, b] = [await open(), await open()];
   const first = await a.campaign('server-a');

@@ -359,12 +359,17 @@ export class EtcdStore implements AsyncStore {
     return this.#space.reclaim();
   }
 
-  async resign(leadership: Leadership): Promise<void> {
-    const { leader } = this.#keys;
-    await this.#client.txn({
-      compare: [leads(leader, leadership)],
-      success: [{ request_delete_range: { key: leader } }],
-    });
+  async resign(leadership: Leadership, successor?: string): Promise<void> {
+    const { leader, successor: key } = this.#keys;
+    const compare = [leads(leader, leadership)];
+    const goodbye = { request_delete_range: { key: leader } };
+    if (successor !== undefined) {
+      // Without space etcd refuses the wish and all that comes with it; then the resignation goes alone.
+      const wish = put(key, Buffer.from(successor));
+      const isDone = await this.#client.txn({ compare, success: [goodbye, wish] }).catch(() => null);
+      if (isDone !== null) return;
+    }
+    await this.#client.txn({ compare, success: [goodbye] });
   }
 
   #write(leadership: Leadership, what: string, write: FencedWrite): Promise<void> {

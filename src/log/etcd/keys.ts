@@ -31,6 +31,8 @@ export class Keys {
   readonly head: Buffer;
   /** Where the kept part of the log begins; absent until the first trim. */
   readonly start: Buffer;
+  /** Who should lead next, as the one before wished. */
+  readonly successor: Buffer;
   /** Id of the snapshot being written. */
   readonly openSnapshot: Buffer;
   /** What holds for this life of the log from its first moment on; made with the first one. */
@@ -52,6 +54,7 @@ export class Keys {
     this.epoch = this.#key('epoch');
     this.head = this.#key('head');
     this.start = this.#key('start');
+    this.successor = this.#key('successor');
     this.openSnapshot = this.#key('snapshot/open');
     this.birth = this.#key('birth');
     this.halted = this.#key('halted');

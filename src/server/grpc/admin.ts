@@ -9,9 +9,11 @@ import { nameProblem } from '../../api/names.ts';
 import { textProblem } from '../../api/text.ts';
 import { assert } from '../../core/index.ts';
 import { decodeConfig } from './config.ts';
+import { membersOf } from './members.ts';
 import type {
   BreakRequest,
   ConfigureRequest,
+  HandOverRequest,
   OfNamespace,
   QuarantineRequest,
   UnquarantineRequest,
@@ -42,6 +44,8 @@ export function adminService(served: ServedNow): UntypedServiceImplementation {
       checkText('by', by, OWNER_BYTES_MAX);
       return { type: 'unquarantine', name, by };
     }),
+    HandOver: leaderOnly({ service: ADMIN, name: 'HandOver' }, served, handOver),
+    Snapshot: leaderOnly({ service: ADMIN, name: 'Snapshot' }, served, snapshot),
     Configure: command('Configure', configureCommand),
   };
 }
@@ -63,6 +67,44 @@ function configureCommand({ version, config }: ConfigureRequest, { alias, isConf
   if (version === 0)
     throw new LeaseholdError('INVALID', 'version is missing: it counts from 1 and only grows');
   return { type: 'configure', version, config: config === null ? null : decodeConfig(config) };
+}
+
+/** To `to`, or to the replica that is least behind. Nothing is done unless it could lead at once. */
+async function handOver(served: Served, { namespace, to }: HandOverRequest): Promise<Message> {
+  const { replica } = served;
+  if (replica.handOver === undefined) throw alone(served, 'hand over to');
+  const { members } = await membersOf(served, { namespace, onlySelf: false });
+  const own = (await replica.status()).serverId;
+  const others = members.filter(({ serverId }) => serverId !== own);
+  const wanted = to === '' ? others : others.filter(({ serverId }) => serverId === to);
+  if (wanted.length === 0) {
+    const why = to === own ? `${to} leads already` : `${to} is no other replica of this group`;
+    throw new LeaseholdError(
+      'INVALID',
+      `${why}; the others: ${others.map(({ serverId }) => serverId).join(', ')}`,
+    );
+  }
+  const able = wanted.filter(({ role, problem }) => role === 'following' && problem === '');
+  const [best] = able.sort((a, b) => a.lag - b.lag);
+  if (best === undefined) {
+    const why = wanted.map(
+      ({ serverId, role, problem }) => `${serverId}: ${problem === '' ? role : problem}`,
+    );
+    throw new CallError(status.FAILED_PRECONDITION, `nobody could take over at once: ${why.join('; ')}`);
+  }
+  const { serverId, tookMs } = await replica.handOver(best.serverId);
+  return { from: own, to: serverId, tookMs: Math.round(tookMs) };
+}
+
+async function snapshot(served: Served): Promise<Message> {
+  const { replica } = served;
+  if (replica.snapshot === undefined) throw alone(served, 'make a snapshot for');
+  const { index, bytes, tookMs } = await replica.snapshot();
+  return { index, bytes, tookMs: Math.round(tookMs) };
+}
+
+function alone({ alias }: Served, what: string): CallError {
+  return new CallError(status.FAILED_PRECONDITION, `${alias} has one replica: there is nobody to ${what}`);
 }
 
 async function submit({ replica }: Served, command: Command): Promise<Message> {

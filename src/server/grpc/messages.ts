@@ -52,6 +52,22 @@ export interface MembersResponse {
   readonly logIndex: number;
 }
 
+export interface HandOverRequest extends OfNamespace {
+  readonly to: string;
+}
+
+export interface HandOverResponse {
+  readonly from: string;
+  readonly to: string;
+  readonly tookMs: number;
+}
+
+export interface SnapshotResponse {
+  readonly index: number;
+  readonly bytes: number;
+  readonly tookMs: number;
+}
+
 export interface ConfigureRequest extends OfNamespace {
   readonly version: number;
   readonly config: Message | null;

@@ -13,6 +13,8 @@ import { CHANNEL_OPTIONS } from './streams.ts';
 
 /** A replica that has not answered by then is told of as unreachable. */
 const ANSWER_MS_MAX = 8_000;
+/** A snapshot takes as long as the state is large. */
+const SNAPSHOT_MS_MAX = 140_000;
 /** While nobody leads a call waits for so long. */
 const LEADER_MS_MAX = 5_000;
 const SEEK_MS = 100;
@@ -57,7 +59,10 @@ export class PeerCalls {
       const leader = await log.leader();
       try {
         if (leader !== null && leader.serverId === serverId) return await isOwn();
-        if (leader !== null) return await this.ask(leader.serverId, service, method, request);
+        if (leader !== null) {
+          const withinMs = method === 'Snapshot' ? SNAPSHOT_MS_MAX : ANSWER_MS_MAX;
+          return await this.ask(leader.serverId, service, method, request, withinMs);
+        }
       } catch (error) {
         if (!isNotLeading(error)) throw error;
       }

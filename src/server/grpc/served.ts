@@ -6,7 +6,8 @@ import type { Command, CommandResult, HistoryEntry } from '../../api/entry.ts';
 import { LeaseholdError } from '../../api/errors.ts';
 import type { AnswerBody, ReadQuery, ReadResult } from '../../api/wire.ts';
 import type { ServerGauges } from '../../platform/metrics.ts';
-import { NotLeadingError } from '../group-replica.ts';
+import type { HandedOver, MadeSnapshot } from '../group-replica.ts';
+import { NotLeadingError } from '../not-leading.ts';
 import type { ReplicaStatus } from '../replica.ts';
 import type { Watcher } from '../watchers.ts';
 import { checkIntegers, type Message } from './proto.ts';
@@ -24,6 +25,9 @@ export interface ServedReplica {
   read(query: ReadQuery): Promise<ReadResult>;
   history(fromIndex: number): AsyncIterable<HistoryEntry>;
   watch(watcher: Watcher): () => void;
+  /** In a group. Both reject with NotLeadingError. */
+  handOver?(to: string): Promise<HandedOver>;
+  snapshot?(): Promise<MadeSnapshot>;
 }
 
 /** The other replicas of a group. */
@@ -50,6 +54,8 @@ export interface Served {
   readonly replica: ServedReplica;
   /** Left out: it is alone. */
   readonly peers?: Peers;
+  /** These calls were passed on by another replica: nothing goes round in circles. */
+  readonly isPassedOn?: boolean;
   /** Whether Admin.Configure is how it gets its configuration; otherwise it comes from a file. */
   readonly isConfigurable?: boolean;
 }
@@ -95,7 +101,7 @@ export function leaderOnly<Request extends { readonly namespace: string }>(
   return unary(async (request) => {
     const found = findServed(served(), request.namespace);
     const { peers } = found;
-    if (peers === undefined) return work(found, request);
+    if (peers === undefined || found.isPassedOn === true) return work(found, request);
     return peers.askLeader(method.service, method.name, request, () => work(found, request));
   });
 }

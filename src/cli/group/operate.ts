@@ -1,0 +1,45 @@
+/** `leasehold group members`, `hand-over` and `snapshot`: through the admin socket of any server of the group. */
+import { withAdminClient } from '../admin/with-admin-client.ts';
+import type { AdminTarget, OutputFormat } from '../options.ts';
+import { print } from '../output/outcome.ts';
+import { table } from '../output/table.ts';
+
+export interface OfGroup extends AdminTarget {
+  readonly namespace?: string;
+  readonly output: OutputFormat;
+}
+
+const HEAD = ['SERVER', 'ROLE', 'EPOCH', 'INDEX', 'LAG', 'CONNECTED', 'CLIENTS', 'PROBLEM'];
+
+/** False: one of them could not take over at once. */
+export async function members(flags: OfGroup): Promise<boolean> {
+  const answer = await withAdminClient(flags, (client) => client.members(flags.namespace ?? ''));
+  const rows = answer.members.map((member) => [
+    member.serverId,
+    member.role,
+    String(member.position.epoch),
+    String(member.position.index),
+    String(member.lag),
+    member.connected ? 'yes' : 'no',
+    String(member.clients),
+    member.problem,
+  ]);
+  const lines = flags.output === 'json' ? [JSON.stringify(answer, null, 2)] : table(HEAD, rows);
+  for (const line of lines) await print(line);
+  return answer.members.every(({ problem }) => problem === '');
+}
+
+export async function handOver(flags: OfGroup & { readonly to?: string }): Promise<boolean> {
+  const { to = '' } = flags;
+  const answer = await withAdminClient(flags, (client) => client.handOver(flags.namespace ?? '', to));
+  const line = `${answer.to} leads instead of ${answer.from}, after ${answer.tookMs} ms`;
+  await print(flags.output === 'json' ? JSON.stringify(answer) : line);
+  return to === '' || answer.to === to;
+}
+
+export async function snapshot(flags: OfGroup): Promise<boolean> {
+  const answer = await withAdminClient(flags, (client) => client.snapshot(flags.namespace ?? ''));
+  const line = `a snapshot of the state at entry ${answer.index}: ${answer.bytes} bytes, after ${answer.tookMs} ms`;
+  await print(flags.output === 'json' ? JSON.stringify(answer) : line);
+  return true;
+}
