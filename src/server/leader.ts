@@ -262,12 +262,6 @@ export class Leader {
     else if (this.#awaitsCommit && !this.#isStopped) this.#pulse.hasten(this.#due());
   }
 
-  /** Makes a snapshot due, with the next entry. */
-  demandSnapshot(): void {
-    this.#snapshots.demand();
-    this.#pulse.hasten(this.#due());
-  }
-
   disconnect(link: FrontEndLink): void {
     this.#reception.disconnect(link);
   }
