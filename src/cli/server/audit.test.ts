@@ -3,12 +3,16 @@ import { expect, test } from 'vitest';
 import { auditConfig, auditConfigProblems, redactedAudit } from './audit.ts';
 
 const issues = (config: object): string[] =>
-  auditConfig.safeParse(config).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
+  auditConfig.safeParse(config).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ??
+  [];
 
 test('each sink has its own settings, with defaults', () => {
   expect(auditConfig.parse({ sink: 'stdout' })).toEqual({ sink: 'stdout' });
   expect(auditConfig.parse({ sink: 'file', path: 'a' })).toEqual({ sink: 'file', path: 'a', fsync: 'batch' });
-  expect(auditConfig.parse({ sink: 'http', url: 'https://audit/in' })).toMatchObject({ headers: {}, timeoutMs: 10_000 });
+  expect(auditConfig.parse({ sink: 'http', url: 'https://audit/in' })).toMatchObject({
+    headers: {},
+    timeoutMs: 10_000,
+  });
   expect(auditConfig.parse({ sink: 'postgresql', url: 'postgresql://db/x' })).toMatchObject({
     table: 'leasehold_audit',
     createTable: true,
@@ -41,7 +45,11 @@ test('what holds between fields', () => {
 
 test('no secret is printed', () => {
   const configs = [
-    { sink: 'http', url: 'https://u:secret@audit/in?key=secret', headers: { authorization: 'Bearer secret' } },
+    {
+      sink: 'http',
+      url: 'https://u:secret@audit/in?key=secret',
+      headers: { authorization: 'Bearer secret' },
+    },
     { sink: 'postgresql', url: 'postgresql://u:secret@db/x?password=secret' },
   ];
   for (const config of configs) {

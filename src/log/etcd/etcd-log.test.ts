@@ -85,7 +85,9 @@ test('who is named as successor wins, and the others hold back for a moment only
       b.campaign('server-b').then((leadership) => ({ log: b, leadership })),
       c.campaign('server-c').then((leadership) => ({ log: c, leadership })),
     ];
-    for (const campaign of campaigns) campaign.then(({ leadership }) => winners.push(leadership.serverId));
+    for (const campaign of campaigns) {
+      void campaign.then(({ leadership }) => winners.push(leadership.serverId));
+    }
     // Both look by now, and see that it is taken.
     await new Promise((resolve) => setTimeout(resolve, 200));
     await a.resign(first, successor);
