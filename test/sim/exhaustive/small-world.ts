@@ -3,9 +3,12 @@
  * crash. The leaders, the front end and the core are the shipped ones; whatever happens is one of the steps below, chosen from outside.
  */
 
+import type { Logger } from '../../../src/platform/runtime.ts';
 import { FrontEnd } from '../../../src/server/front-end.ts';
 import { Leader } from '../../../src/server/leader.ts';
 import type { FrontEndLink } from '../../../src/server/outbox.ts';
+import { RecentEvents } from '../../../src/server/recent-events.ts';
+import { history, type Recovered, recover } from '../../../src/server/recovery.ts';
 import { namespaceConfig } from '../../support/core.ts';
 import { Findings } from '../judge/findings.ts';
 import { GroupJudge } from '../judge/group-judge.ts';
@@ -169,6 +172,7 @@ export class SmallWorld {
         return append(...args);
       },
     });
+    const recent = new RecentEvents();
     void Leader.start({
       runtime: process.runtime,
       log,
@@ -176,6 +180,8 @@ export class SmallWorld {
       reason: 'small',
       tokenFloor: 0,
       beatWhenIdle: false,
+      recent,
+      recover: () => followed(log, recent, process.runtime.logger),
       onCommitted: (entry) => this.#judge.reported(entry),
       onStopped: (reason) => {
         server.isOver = true;
@@ -264,4 +270,10 @@ export class SmallWorld {
       if (!turned.includes(true)) return;
     }
   }
+}
+
+/** As a standby has it that leads: it has followed the log, and knows what the one before may not have told any more. */
+async function followed(log: SteppedLog, recent: RecentEvents, logger: Logger): Promise<Recovered> {
+  for await (const { index, events } of history(log, 1)) recent.add(index, events);
+  return recover(log, logger);
 }
