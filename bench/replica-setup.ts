@@ -8,7 +8,7 @@ import type { NamespaceConfig } from '../src/api/config.ts';
 import { openEmbeddedLog } from '../src/log/embedded/embedded-log.ts';
 import type { LockLog } from '../src/log/port.ts';
 import { createSystemRuntime } from '../src/platform/system-runtime.ts';
-import { Replica } from '../src/server/replica.ts';
+import { Replica } from '../src/server/member/replica.ts';
 import type { Connect } from './client.ts';
 
 const runtime = createSystemRuntime({ logLevel: 'warn' });

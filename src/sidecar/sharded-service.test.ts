@@ -8,7 +8,7 @@ import { bucketOf } from '../api/names.ts';
 import { MemoryLog } from '../log/memory-log.ts';
 import { MemoryStore } from '../log/memory-store.ts';
 import { silentSidecarMetrics } from '../platform/metrics.ts';
-import { Replica } from '../server/replica.ts';
+import { Replica } from '../server/member/replica.ts';
 import type { StreamLine } from './service.ts';
 import { ShardedService, shardAlias } from './sharded-service.ts';
 import { Sidecar } from './sidecar.ts';

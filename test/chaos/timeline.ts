@@ -9,7 +9,7 @@ import { createState } from '../../src/core/index.ts';
 import { openEtcdLog } from '../../src/log/etcd/etcd-log.ts';
 import type { LockLog } from '../../src/log/port.ts';
 import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
-import { replay } from '../../src/server/recovery.ts';
+import { replay } from '../../src/server/snapshots/recovery.ts';
 import { runMs } from './run-time.ts';
 
 const LOOK_MS = 15;

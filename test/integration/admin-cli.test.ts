@@ -9,7 +9,7 @@ import { openEmbeddedLog } from '../../src/log/embedded/embedded-log.ts';
 import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
 import { startAdminServer } from '../../src/server/grpc/admin-server.ts';
 import { ADMIN_SOCKET } from '../../src/server/grpc/socket.ts';
-import { Replica } from '../../src/server/replica.ts';
+import { Replica } from '../../src/server/member/replica.ts';
 import { collect } from '../support/admin-services.ts';
 import { leasehold } from '../support/cli.ts';
 import { acquireCommand, namespaceConfig, openCommand } from '../support/core.ts';

@@ -9,8 +9,8 @@ import type { State } from '../../src/core/index.ts';
 import { openEtcdLog } from '../../src/log/etcd/etcd-log.ts';
 import type { LockLog } from '../../src/log/port.ts';
 import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
-import { recover } from '../../src/server/recovery.ts';
-import { Replica } from '../../src/server/replica.ts';
+import { Replica } from '../../src/server/member/replica.ts';
+import { recover } from '../../src/server/snapshots/recovery.ts';
 import { acquireCommand, namespaceConfig, openCommand } from '../support/core.ts';
 import { ETCD_START_MS_MAX, TestEtcd } from '../support/etcd.ts';
 

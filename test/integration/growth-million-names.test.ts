@@ -11,7 +11,7 @@ import type { AnswerBody, ClientRequestBody, ClientStream } from '../../src/api/
 import { MemoryLog } from '../../src/log/memory-log.ts';
 import { MemoryStore } from '../../src/log/memory-store.ts';
 import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
-import { Replica } from '../../src/server/replica.ts';
+import { Replica } from '../../src/server/member/replica.ts';
 import { namespaceConfig } from '../support/core.ts';
 
 const NAMES = 1_000_000;

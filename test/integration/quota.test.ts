@@ -11,8 +11,8 @@ import type { AnswerBody, LeaderFrame } from '../../src/api/wire.ts';
 import { openEtcdLog } from '../../src/log/etcd/etcd-log.ts';
 import type { LockLog } from '../../src/log/port.ts';
 import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
-import type { Leader } from '../../src/server/leader.ts';
-import { Member } from '../../src/server/member.ts';
+import type { Leader } from '../../src/server/leader/leader.ts';
+import { Member } from '../../src/server/member/member.ts';
 import { acquireCommand, namespaceConfig, openCommand } from '../support/core.ts';
 import { ETCD_START_MS_MAX, TestEtcd } from '../support/etcd.ts';
 

@@ -5,7 +5,7 @@
 import { Buffer } from 'node:buffer';
 import { expect, test } from 'vitest';
 import { SnapshotReader } from '../../src/core/index.ts';
-import { chunksOf } from '../../src/server/snapshot-chunks.ts';
+import { chunksOf } from '../../src/server/snapshots/snapshot-chunks.ts';
 import { TestGroup } from '../support/core.ts';
 
 const LOCKS = 1_000_000;

@@ -2,7 +2,7 @@
  * One run from its seed: start, some hours of traffic and faults, then quiet, then everybody leaves, then nothing may be left.
  */
 import { MemoryLog } from '../../src/log/memory-log.ts';
-import { history } from '../../src/server/recovery.ts';
+import { history } from '../../src/server/snapshots/recovery.ts';
 import { Cluster } from './cluster.ts';
 import { FaultInjector } from './faults/injector.ts';
 import { planCopy, rollBack } from './faults/roll-back.ts';

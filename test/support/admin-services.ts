@@ -15,7 +15,7 @@ import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
 import { type AdminServer, startAdminServer } from '../../src/server/grpc/admin-server.ts';
 import { loadProtocol } from '../../src/server/grpc/proto.ts';
 import { ADMIN_SOCKET, socketTarget } from '../../src/server/grpc/socket.ts';
-import { Replica } from '../../src/server/replica.ts';
+import { Replica } from '../../src/server/member/replica.ts';
 import { acquireCommand, namespaceConfig, openCommand } from './core.ts';
 
 const runtime = createSystemRuntime({ logLevel: 'error' });

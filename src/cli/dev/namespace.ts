@@ -9,10 +9,10 @@ import { openEmbeddedLog } from '../../log/embedded/embedded-log.ts';
 import { HaltedError } from '../../log/port.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { labelled, type Runtime } from '../../platform/runtime.ts';
-import { haltMessage } from '../../server/halt-message.ts';
-import type { StopReason } from '../../server/leader.ts';
-import { Metering } from '../../server/metering.ts';
-import { Replica } from '../../server/replica.ts';
+import type { StopReason } from '../../server/leader/leader.ts';
+import { haltMessage } from '../../server/member/halt-message.ts';
+import { Metering } from '../../server/member/metering.ts';
+import { Replica } from '../../server/member/replica.ts';
 import type { Sidecar } from '../../sidecar/sidecar.ts';
 import { UnavailableError } from '../errors.ts';
 

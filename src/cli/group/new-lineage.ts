@@ -7,7 +7,7 @@ import { LogInUseError, LogUnavailableError } from '../../log/errors.ts';
 import { openEtcdLog } from '../../log/etcd/etcd-log.ts';
 import { describeProof, type LockLog } from '../../log/port.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
-import { type NextLineage, planLineage } from '../../server/new-lineage.ts';
+import { type NextLineage, planLineage } from '../../server/member/new-lineage.ts';
 import { besideConfig, loadConfig } from '../config-file.ts';
 import { UnavailableError, UsageError } from '../errors.ts';
 import { findLog } from '../log/find-log.ts';

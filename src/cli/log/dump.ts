@@ -5,7 +5,7 @@ import { decodeEntry } from '../../core/index.ts';
 import { openEmbeddedLogReadOnly, type ReadOnlyLog } from '../../log/embedded/embedded-log.ts';
 import { TrimmedError } from '../../log/port.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
-import { history } from '../../server/recovery.ts';
+import { history } from '../../server/snapshots/recovery.ts';
 import { entryLines, eventLines, headLine } from '../history/lines.ts';
 import { print } from '../output/outcome.ts';
 import { findLog } from './find-log.ts';

@@ -9,7 +9,7 @@ import { HttpSink } from '../../server/audit/http-sink.ts';
 import { PostgresSink } from '../../server/audit/postgresql-sink.ts';
 import type { AuditSink } from '../../server/audit/sink.ts';
 import { StreamSink } from '../../server/audit/stream-sink.ts';
-import type { Leader } from '../../server/leader.ts';
+import type { Leader } from '../../server/leader/leader.ts';
 
 const timeoutMs = z.int().min(100).max(300_000).default(10_000);
 /** Goes into SQL as it is. */

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import * as z from 'zod';
 import { BUCKETS } from '../../api/limits.ts';
 import { QUOTA_BYTES_DEFAULT } from '../../log/etcd/etcd-log.ts';
-import { SUSPICION_DEFAULTS } from '../../server/suspicion.ts';
+import { SUSPICION_DEFAULTS } from '../../server/member/suspicion.ts';
 import { bucketRange } from '../bucket-ranges.ts';
 import { address, duplicates } from '../config-file.ts';
 import { clientsTls, groupTls, isLoopback, plaintextProblem, tokens } from '../security-config.ts';

@@ -12,8 +12,8 @@ import { LogClosedError, LogUnavailableError } from '../../log/errors.ts';
 import { DeposedError, type Leadership, type LockLog, TrimmedError } from '../../log/port.ts';
 import type { AuditMetrics } from '../../platform/metrics.ts';
 import type { Runtime } from '../../platform/runtime.ts';
-import { followHistory } from '../recovery.ts';
-import { unhurried } from '../unhurried-log.ts';
+import { followHistory } from '../snapshots/recovery.ts';
+import { unhurried } from '../snapshots/unhurried-log.ts';
 import { type AuditGap, type AuditRecord, batchOf, lineOf } from './records.ts';
 import type { AuditSink } from './sink.ts';
 

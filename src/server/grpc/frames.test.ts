@@ -11,7 +11,7 @@ import {
 } from '../../../test/support/frame-arbitraries.ts';
 import type { NamespaceConfig } from '../../api/config.ts';
 import type { ServerFrame } from '../../api/wire.ts';
-import { requestProblem } from '../validate.ts';
+import { requestProblem } from '../front-end/validate.ts';
 import { decodeConfig, encodeConfig } from './config.ts';
 import { decodeHistoryEntry, encodeHistoryEntry } from './events.ts';
 import { decodeClientFrame, encodeClientFrame } from './frames.ts';

@@ -6,7 +6,7 @@ import { LeaseholdError } from '../../api/errors.ts';
 import { LIST_LIMIT_DEFAULT } from '../../api/limits.ts';
 import type { ReadQuery } from '../../api/wire.ts';
 import { assert } from '../../core/index.ts';
-import { requestProblem } from '../validate.ts';
+import { requestProblem } from '../front-end/validate.ts';
 import { encodeConfig } from './config.ts';
 import { membersOf } from './members.ts';
 import type {

@@ -5,7 +5,7 @@
 import type { Buffer } from 'node:buffer';
 import { Metadata, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { ClientStream, ServerFrame } from '../../api/wire.ts';
-import type { FrontEnd } from '../front-end.ts';
+import type { FrontEnd } from '../front-end/front-end.ts';
 import type { Proof } from '../security/tokens.ts';
 import { CallError, toServiceError } from './status.ts';
 import { BoundedWriter, type ConnectMethod, type ServerStream } from './streams.ts';

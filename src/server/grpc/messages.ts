@@ -3,7 +3,7 @@
  * Units and meanings stand in the .proto file.
  */
 import type { Position } from '../../api/wire.ts';
-import type { ReplicaRole } from '../replica.ts';
+import type { ReplicaRole } from '../member/replica.ts';
 import type { Message } from './proto.ts';
 
 export interface OfNamespace {

@@ -4,7 +4,7 @@
 import type { Buffer } from 'node:buffer';
 import { Client, Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import type { RelayFrame } from '../../api/wire.ts';
-import type { DialLeader, LeaderStream, LeaderStreamHandler } from '../leader-link.ts';
+import type { DialLeader, LeaderStream, LeaderStreamHandler } from '../front-end/leader-link.ts';
 import type { Dial } from '../security/tls.ts';
 import { asIs, BoundedWriter, CHANNEL_OPTIONS, type RelayMethod } from './streams.ts';
 

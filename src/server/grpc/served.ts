@@ -6,10 +6,10 @@ import type { Command, CommandResult, HistoryEntry } from '../../api/entry.ts';
 import { LeaseholdError } from '../../api/errors.ts';
 import type { AnswerBody, ReadQuery, ReadResult } from '../../api/wire.ts';
 import type { ServerGauges } from '../../platform/metrics.ts';
-import type { HandedOver, MadeSnapshot } from '../group-replica.ts';
-import { NotLeadingError } from '../not-leading.ts';
-import type { ReplicaStatus } from '../replica.ts';
-import type { Watcher } from '../watchers.ts';
+import { NotLeadingError } from '../leader/not-leading.ts';
+import type { HandedOver, MadeSnapshot } from '../member/group-replica.ts';
+import type { ReplicaStatus } from '../member/replica.ts';
+import type { Watcher } from '../member/watchers.ts';
 import { checkIntegers, type Message } from './proto.ts';
 import { toServiceError } from './status.ts';
 

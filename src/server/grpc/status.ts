@@ -6,7 +6,7 @@ import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { type ErrorCode, LeaseholdError } from '../../api/errors.ts';
 import { LogUnavailableError } from '../../log/errors.ts';
 import { CorruptLogError, TrimmedError } from '../../log/port.ts';
-import { NotLeadingError } from '../not-leading.ts';
+import { NotLeadingError } from '../leader/not-leading.ts';
 import { isServiceError } from './peer-calls.ts';
 import { MessageError } from './proto.ts';
 

@@ -1,6 +1,6 @@
 /** A client of the small world: it takes the one lock there is, and gives it back; while it waits it may think better of it. */
 import type { AnswerBody, ClientRequestBody, ClientStream, ServerFrame } from '../../../src/api/wire.ts';
-import type { FrontEnd } from '../../../src/server/front-end.ts';
+import type { FrontEnd } from '../../../src/server/front-end/front-end.ts';
 import { acquireCommand, SECRET_HASH } from '../../support/core.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import type { World } from '../world/world.ts';

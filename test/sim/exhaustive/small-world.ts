@@ -4,11 +4,11 @@
  */
 
 import type { Logger } from '../../../src/platform/runtime.ts';
-import { FrontEnd } from '../../../src/server/front-end.ts';
-import { Leader } from '../../../src/server/leader.ts';
-import type { FrontEndLink } from '../../../src/server/outbox.ts';
-import { RecentEvents } from '../../../src/server/recent-events.ts';
-import { history, type Recovered, recover } from '../../../src/server/recovery.ts';
+import { FrontEnd } from '../../../src/server/front-end/front-end.ts';
+import { Leader } from '../../../src/server/leader/leader.ts';
+import type { FrontEndLink } from '../../../src/server/leader/outbox.ts';
+import { RecentEvents } from '../../../src/server/leader/recent-events.ts';
+import { history, type Recovered, recover } from '../../../src/server/snapshots/recovery.ts';
 import { namespaceConfig } from '../../support/core.ts';
 import { Findings } from '../judge/findings.ts';
 import { GroupJudge } from '../judge/group-judge.ts';

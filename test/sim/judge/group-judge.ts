@@ -10,7 +10,7 @@ import { NaiveModel } from '../../../src/history/naive-model.ts';
 import type { ClientRecord } from '../../../src/history/records.ts';
 import { compareWithModel } from '../../../src/history/replay.ts';
 import type { StoredEntry } from '../../../src/log/port.ts';
-import { replay } from '../../../src/server/recovery.ts';
+import { replay } from '../../../src/server/snapshots/recovery.ts';
 import type { Life } from '../world/process.ts';
 import type { World } from '../world/world.ts';
 import { ChangeWatch } from './change-watch.ts';

@@ -5,7 +5,7 @@
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import { LogUnavailableError } from '../../../src/log/errors.ts';
 import { DeposedError } from '../../../src/log/port.ts';
-import { Replica } from '../../../src/server/replica.ts';
+import { Replica } from '../../../src/server/member/replica.ts';
 import type { Findings } from '../judge/findings.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import type { Plan } from '../plan.ts';

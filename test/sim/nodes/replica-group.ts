@@ -4,7 +4,7 @@
  */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import type { Command } from '../../../src/api/entry.ts';
-import { configure } from '../../../src/server/configure.ts';
+import { configure } from '../../../src/server/leader/configure.ts';
 import type { Random } from '../../support/random.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import { RelayTap } from '../judge/relay-tap.ts';

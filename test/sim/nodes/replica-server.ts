@@ -3,8 +3,8 @@
  * leads. It can be killed, stopped and started again at any moment.
  */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
-import { Member } from '../../../src/server/member.ts';
-import { SUSPICION_DEFAULTS } from '../../../src/server/suspicion.ts';
+import { Member } from '../../../src/server/member/member.ts';
+import { SUSPICION_DEFAULTS } from '../../../src/server/member/suspicion.ts';
 import type { FaultsSeen } from '../judge/faults-seen.ts';
 import type { Findings } from '../judge/findings.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';

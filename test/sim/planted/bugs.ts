@@ -12,7 +12,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'keepalives are acknowledged at once',
     rule: 'S1',
-    file: 'src/server/reception.ts',
+    file: 'src/server/leader/reception.ts',
     from: 'this.#publisher.keepalive(from, keepalive, nowMs);',
     to: `{
         this.#publisher.keepalive(from, keepalive, nowMs);
@@ -27,7 +27,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'answers are published before their commit',
     rule: 'S1',
-    file: 'src/server/leader.ts',
+    file: 'src/server/leader/leader.ts',
     from: 'const { outcome, bytes } = await this.#appender.append(entry);',
     to: `this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives: [] }, this.#nowMs());
     const { outcome, bytes } = await this.#appender.append(entry);`,
@@ -49,7 +49,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'the remaining TTL instead of a full one after a restart',
     rule: 'S5',
-    file: 'src/server/publisher.ts',
+    file: 'src/server/leader/publisher.ts',
     from: 'this.leases.add(id, ttlMs, nowMs)',
     to: 'this.leases.add(id, ttlMs, nowMs - ttlMs / 2)',
     faults: ['serverCrash', 'linkCut'],
@@ -57,7 +57,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'sessions expire before the sockets are read',
     rule: 'S6',
-    file: 'src/server/leases.ts',
+    file: 'src/server/leader/leases.ts',
     from: 'if (nowMs < expiresAtMs || nowMs < this.#graceFromMs + ttlMs / 3) continue;',
     to: 'if (nowMs < expiresAtMs) continue;',
     change: (plan) => ({ ...plan, faults: new Map([['serverPause', 60_000]]) }),
@@ -65,7 +65,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'sessions expire too early',
     rule: 'promise 4',
-    file: 'src/server/leases.ts',
+    file: 'src/server/leader/leases.ts',
     from: 'if (lease !== undefined) lease.expiresAtMs = nowMs + lease.ttlMs;',
     to: 'if (lease !== undefined) lease.expiresAtMs = nowMs + lease.ttlMs * 0.6;',
     faults: ['linkStall', 'sidecarPause'],
@@ -73,7 +73,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'sessions expire too late',
     rule: 'promise 4',
-    file: 'src/server/leases.ts',
+    file: 'src/server/leader/leases.ts',
     from: 'if (lease !== undefined) lease.expiresAtMs = nowMs + lease.ttlMs;',
     to: 'if (lease !== undefined) lease.expiresAtMs = nowMs + lease.ttlMs * 1.5;',
     faults: ['sidecarCrash', 'linkCut'],
@@ -81,7 +81,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'an append of unknown outcome counts as committed',
     rule: 'L2',
-    file: 'src/server/appender.ts',
+    file: 'src/server/leader/appender.ts',
     from: 'if (!(error instanceof LogUnavailableError) || this.#hasGivenUp) throw error;',
     to: "if (error instanceof LogUnavailableError) return 'committed';\n        throw error;",
     faults: ['logOutage'],

@@ -36,7 +36,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
   {
     name: 'another entry is sent under an index that was sent before',
     rule: 'L2',
-    file: 'src/server/appender.ts',
+    file: 'src/server/leader/appender.ts',
     from: "if (outcome === 'committed') this.#head",
     to: "if (outcome === 'committed' && entry.index % 50 !== 0) this.#head",
   },
@@ -59,7 +59,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
   {
     name: 'one replica computes something else',
     rule: 'C14',
-    file: 'src/server/standby.ts',
+    file: 'src/server/member/standby.ts',
     from: '        const head = { index: stored.index, hash: stored.hash };\n',
     to: '        if (stored.index % 40 === 0) state.lastToken += 1;\n        const head = { index: stored.index, hash: stored.hash };\n',
     change: group([]),
@@ -67,7 +67,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
   {
     name: 'a replica that computes something else is not noticed and leads',
     rule: 'C14',
-    file: 'src/server/recovery.ts',
+    file: 'src/server/snapshots/recovery.ts',
     from: 'if (state.eventHash !== entry.eventHash) {',
     to: 'if (entry.index % 40 === 0) state.lastToken += 1;\n  if (state.eventHash.length !== entry.eventHash.length) {',
     change: group([['serverCrash', 20_000]]),
@@ -75,7 +75,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
   {
     name: 'sessions expire before all front ends are ready',
     rule: 'S4',
-    file: 'src/server/leases.ts',
+    file: 'src/server/leader/leases.ts',
     from: '      if (this.#reattaching.size > 0 && nowMs < this.#startedMs + 2 * ttlMs) continue;\n',
     to: '',
     change: group(
@@ -91,7 +91,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
   {
     name: 'a standby deposes a leader whose entries it sees',
     rule: 'S7',
-    file: 'src/server/suspicion.ts',
+    file: 'src/server/member/suspicion.ts',
     from: `if (!isUnheard || silentMs < this.#settings.silenceMs || epochAgeMs < BEGIN_MS) return false;
     return nowMs - this.#lastMs >= this.#pauseMs;`,
     to: `if (!isUnheard || silentMs < -this.#settings.silenceMs || epochAgeMs < BEGIN_MS) return false;
@@ -102,7 +102,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
     name: 'a standby takes its own standstill for silence of the leader',
     rule: 'S7',
     commit: 'ca18712',
-    file: 'src/server/member.ts',
+    file: 'src/server/member/member.ts',
     from: 'const silentMs = Math.min(this.#silenceMs, now - this.#wokeUpAtMs);',
     to: 'const silentMs = Math.max(this.#silenceMs, now - Math.max(this.#wokeUpAtMs, now));',
     change: group([['serverPause', 8_000]]),
@@ -118,7 +118,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
   {
     name: 'releases count against the rate limit',
     rule: 'S9',
-    file: 'src/server/front-end.ts',
+    file: 'src/server/front-end/front-end.ts',
     from: "const isLimited = body.type === 'acquire' ||",
     to: "const isLimited = body.type === 'release' || body.type === 'acquire' ||",
     change: (plan) => ({
@@ -130,7 +130,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
   {
     name: 'a restored backup is served on',
     rule: 'S10',
-    file: 'src/server/marks.ts',
+    file: 'src/server/leader/marks.ts',
     from: 'if (found === hash) {',
     to: 'if (found === hash || index > 0) {',
     change: group([], { rollsBack: true }),
@@ -146,7 +146,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
   {
     name: 'an acquire is handed on to a new leader though its cancel follows',
     rule: 'C3',
-    file: 'src/server/client-memory.ts',
+    file: 'src/server/front-end/client-memory.ts',
     from: "if (body.type === 'cancel') cancelled.add(",
     to: "if (body.type === 'cancel') cancelled.delete(",
     commit: '4a59adc',

@@ -4,7 +4,7 @@
  * both (nothing is lost, it comes late).
  */
 import type { ClientFrame, ClientHandler, ClientStream, ServerFrame } from '../../../src/api/wire.ts';
-import type { FrontEnd } from '../../../src/server/front-end.ts';
+import type { FrontEnd } from '../../../src/server/front-end/front-end.ts';
 import type { Random } from '../../support/random.ts';
 import { type Direction, drawDelayUs, drawNoticeMs, Pipe } from './pipe.ts';
 import type { Life } from './process.ts';

@@ -4,9 +4,9 @@
  * closes its older one, unread (rule S4), and who is accepted hears of the leader every 200 ms (rule S7).
  */
 import type { LeaderFrame, RelayFrame } from '../../../src/api/wire.ts';
-import type { Leader } from '../../../src/server/leader.ts';
-import type { LeaderStream, LeaderStreamHandler } from '../../../src/server/leader-link.ts';
-import type { FrontEndLink } from '../../../src/server/outbox.ts';
+import type { LeaderStream, LeaderStreamHandler } from '../../../src/server/front-end/leader-link.ts';
+import type { Leader } from '../../../src/server/leader/leader.ts';
+import type { FrontEndLink } from '../../../src/server/leader/outbox.ts';
 import type { Random } from '../../support/random.ts';
 import { type DelayMs, type Direction, drawDelayUs, drawNoticeMs, Pipe, type PipeHost } from './pipe.ts';
 import type { Life } from './process.ts';

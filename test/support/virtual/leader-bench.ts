@@ -26,8 +26,8 @@ import type {
   SessionNotice,
 } from '../../../src/api/wire.ts';
 import { MemoryStore } from '../../../src/log/memory-store.ts';
-import { Leader, type LeaderOptions, type StopReason } from '../../../src/server/leader.ts';
-import type { FrontEndLink } from '../../../src/server/outbox.ts';
+import { Leader, type LeaderOptions, type StopReason } from '../../../src/server/leader/leader.ts';
+import type { FrontEndLink } from '../../../src/server/leader/outbox.ts';
 import { acquireCommand, namespaceConfig, openCommand, SECRET_HASH } from '../core.ts';
 import { VirtualRuntime } from '../virtual-runtime.ts';
 import { HeldLog } from './held-log.ts';

@@ -10,7 +10,7 @@ import type {
   ClientStream,
   ServerFrame,
 } from '../../../src/api/wire.ts';
-import type { FrontEnd } from '../../../src/server/front-end.ts';
+import type { FrontEnd } from '../../../src/server/front-end/front-end.ts';
 import type { Connect } from '../../../src/sidecar/group-client.ts';
 import type { VirtualRuntime } from '../virtual-runtime.ts';
 

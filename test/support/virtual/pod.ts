@@ -7,7 +7,7 @@ import type { ErrorCode, LeaseholdError } from '../../../src/api/errors.ts';
 import type { LockView } from '../../../src/api/wire.ts';
 import { MemoryStore } from '../../../src/log/memory-store.ts';
 import type { SidecarMetrics } from '../../../src/platform/metrics.ts';
-import { Replica } from '../../../src/server/replica.ts';
+import { Replica } from '../../../src/server/member/replica.ts';
 import type {
   AcquireOptions,
   Granted,

@@ -7,9 +7,9 @@ import { LogUnavailableError } from '../../../src/log/errors.ts';
 import { MemoryLog } from '../../../src/log/memory-log.ts';
 import { MemoryStore } from '../../../src/log/memory-store.ts';
 import type { Leadership } from '../../../src/log/port.ts';
-import type { LeaderStream, LeaderStreamHandler } from '../../../src/server/leader-link.ts';
-import { Member } from '../../../src/server/member.ts';
-import type { FrontEndLink } from '../../../src/server/outbox.ts';
+import type { LeaderStream, LeaderStreamHandler } from '../../../src/server/front-end/leader-link.ts';
+import type { FrontEndLink } from '../../../src/server/leader/outbox.ts';
+import { Member } from '../../../src/server/member/member.ts';
 import { namespaceConfig } from '../core.ts';
 import { VirtualRuntime } from '../virtual-runtime.ts';
 

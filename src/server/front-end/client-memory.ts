@@ -1,0 +1,95 @@
+/**
+ * What a front end remembers of one of its client streams, so that a change of leader costs the client nothing: the requests that have
+ * no answer yet, to be sent again, and the sessions it has attached, to be re-attached in bulk (rule S4). Every request can be sent twice:
+ * by its key, its token or its attach number the second one finds what the first one did (rules C4, C7, S3).
+ */
+import { ok as assert } from 'node:assert';
+import type { SessionId } from '../../api/entry.ts';
+import type { Answer, KeepaliveAnswer, RelayRequest, SessionNotice } from '../../api/wire.ts';
+
+/** Requests of one client without an answer; more acquires and reads are refused. */
+const UNANSWERED_MAX = 10_000;
+/** What gives something back is refused only from here on (rule S9). */
+const UNANSWERED_HARD_MAX = 2 * UNANSWERED_MAX;
+
+interface Unanswered {
+  readonly request: RelayRequest;
+  readonly sinceMs: number;
+}
+
+export class ClientMemory {
+  readonly #unanswered = new Map<number, Unanswered>();
+  readonly #sessions = new Map<SessionId, number>();
+
+  /** Sessions with their attach numbers, as far as answers have told. */
+  get sessions(): ReadonlyMap<SessionId, number> {
+    return this.#sessions;
+  }
+
+  /** In the order in which they came. */
+  get unanswered(): readonly RelayRequest[] {
+    return [...this.#unanswered.values()].map(({ request }) => request);
+  }
+
+  /** False: too many have no answer yet, and this one is refused. */
+  remember(request: RelayRequest, nowMs: number): boolean {
+    const { type } = request.body;
+    const isRefusable =
+      type === 'acquire' || type === 'openSession' || type === 'getLock' || type === 'listLocks';
+    if (this.#unanswered.size >= (isRefusable ? UNANSWERED_MAX : UNANSWERED_HARD_MAX)) return false;
+    this.#unanswered.set(request.id, { request, sinceMs: nowMs });
+    return true;
+  }
+
+  /** Takes those that have waited since before `sinceMs`. */
+  takeOlder(sinceMs: number): readonly number[] {
+    const ids: number[] = [];
+    for (const [id, unanswered] of this.#unanswered) if (unanswered.sinceMs <= sinceMs) ids.push(id);
+    for (const id of ids) this.#unanswered.delete(id);
+    return ids;
+  }
+
+  /**
+   * Takes the acquires whose cancel follows. Where both were committed and only the answers were lost, the core has forgotten the key
+   * (rule C5): sent again, the acquire would be granted once more (rule C3). The cancel alone is right in either case.
+   */
+  takeCancelled(): readonly number[] {
+    const ids: number[] = [];
+    const cancelled = new Set<string>();
+    for (const [id, { request }] of [...this.#unanswered].reverse()) {
+      const { body } = request;
+      if (body.type === 'cancel') cancelled.add(`${body.session} ${body.key}`);
+      else if (body.type === 'acquire' && cancelled.has(`${body.session} ${body.key}`)) ids.push(id);
+    }
+    for (const id of ids) this.#unanswered.delete(id);
+    return ids;
+  }
+
+  answered({ id, body }: Answer): void {
+    const command = this.#unanswered.get(id)?.request.body;
+    if (command === undefined) return;
+    this.#unanswered.delete(id);
+    if (command.type === 'openSession' && body.type === 'opened') this.#attached(body.session, 1);
+    else if (command.type === 'attach' && body.type === 'attached') {
+      this.#attached(command.session, command.attach);
+    } else if (command.type === 'closeSession' && body.type === 'done') {
+      this.#sessions.delete(command.session);
+    }
+  }
+
+  noticed({ session, event }: SessionNotice): void {
+    if (event.type === 'sessionEnding') this.#sessions.delete(session);
+  }
+
+  kept({ sessions }: KeepaliveAnswer): void {
+    for (const { session, attach, alive } of sessions) {
+      if (!alive && this.#sessions.get(session) === attach) this.#sessions.delete(session);
+    }
+  }
+
+  #attached(session: SessionId, attach: number): void {
+    assert(session > 0, 'a session that is attached has an id');
+    assert(attach > (this.#sessions.get(session) ?? 0), 'attach numbers rise');
+    this.#sessions.set(session, attach);
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * What waits for the leader's next entry, in order of arrival: one queue, so that a cancel can never overtake its acquire.
+ * Releases and the like always get in; acquires and reads are refused when the queue is full (rule S9).
+ * Parallel arrays instead of an object per request: this is the leader's hot path.
+ */
+import type { Command } from '../../api/entry.ts';
+import { COMMANDS_PER_ENTRY_MAX, ENTRY_BYTES_MAX } from '../../api/limits.ts';
+import type { ReadQuery } from '../../api/wire.ts';
+import { NOBODY, type Outgoing } from './outbox.ts';
+
+/** Requests that may wait for a place in the log: about ten full entries. */
+const WAITING_MAX = 20_000;
+/** From so many on, what nobody waits for any more is looked for and dropped: an outage can last for hours. */
+const SWEEP_FROM = 2 * WAITING_MAX;
+/** Fixed part of an encoded command, generously. */
+const COMMAND_BYTES = 128;
+
+export interface Batch {
+  readonly commands: Command[];
+  /** Who asked, and under which id; aligned with `commands`. */
+  readonly from: Outgoing[];
+  readonly ids: number[];
+  readonly reads: { readonly query: ReadQuery; readonly to: Outgoing; readonly id: number }[];
+}
+
+/**
+ * Puts a command of the leader's own before all others, but behind quarantines: those only stop a timer that throws while
+ * they stand at the front of their entry (rule C13).
+ */
+export function prepend(batch: Batch, command: Command): void {
+  const { commands } = batch;
+  let place = 0;
+  if (command.type !== 'quarantine') while (commands[place]?.type === 'quarantine') place++;
+  commands.splice(place, 0, command);
+  batch.from.splice(place, 0, NOBODY);
+  batch.ids.splice(place, 0, 0);
+}
+
+export class Inbox {
+  #bodies: (Command | ReadQuery)[] = [];
+  #from: Outgoing[] = [];
+  #ids: number[] = [];
+  #taken = 0;
+  #sweepAt = SWEEP_FROM;
+
+  get size(): number {
+    return this.#bodies.length - this.#taken;
+  }
+
+  /** False: the queue is full and this request may be refused. */
+  push(body: Command | ReadQuery, from: Outgoing, id: number): boolean {
+    if (this.size >= WAITING_MAX && isRefusable(body)) return false;
+    if (this.#bodies.length >= this.#sweepAt) this.#sweep();
+    this.#bodies.push(body);
+    this.#from.push(from);
+    this.#ids.push(id);
+    return true;
+  }
+
+  /** Takes what fits into one entry, without what nobody waits for any more. */
+  take(): Batch {
+    const batch: Batch = { commands: [], from: [], ids: [], reads: [] };
+    let bytes = 0;
+    while (
+      this.#taken < this.#bodies.length &&
+      batch.commands.length + batch.reads.length < COMMANDS_PER_ENTRY_MAX
+    ) {
+      const body = this.#bodies[this.#taken] as Command | ReadQuery;
+      const from = this.#from[this.#taken] as Outgoing;
+      const id = this.#ids[this.#taken] as number;
+      if (body.type === 'getLock' || body.type === 'listLocks') {
+        if (!from.isClosed) batch.reads.push({ query: body, to: from, id });
+      } else if (!isMoot(body, from)) {
+        bytes += bytesOf(body);
+        if (bytes > ENTRY_BYTES_MAX && batch.commands.length > 0) break;
+        batch.commands.push(body);
+        batch.from.push(from);
+        batch.ids.push(id);
+      }
+      this.#taken++;
+    }
+    // Forget what was taken once it is the larger part: cheap on average, and nothing grows under constant load.
+    if (2 * this.#taken >= this.#bodies.length) this.#forget(this.#taken);
+    return batch;
+  }
+
+  #sweep(): void {
+    const left = Array.from(this.#bodies.keys()).filter(
+      (i) => i >= this.#taken && !isMoot(this.#bodies[i] as Command | ReadQuery, this.#from[i] as Outgoing),
+    );
+    this.#bodies = left.map((i) => this.#bodies[i] as Command | ReadQuery);
+    this.#from = left.map((i) => this.#from[i] as Outgoing);
+    this.#ids = left.map((i) => this.#ids[i] as number);
+    this.#taken = 0;
+    this.#sweepAt = Math.max(SWEEP_FROM, 2 * left.length);
+  }
+
+  #forget(count: number): void {
+    this.#bodies = this.#bodies.slice(count);
+    this.#from = this.#from.slice(count);
+    this.#ids = this.#ids.slice(count);
+    this.#taken = 0;
+  }
+}
+
+/** Everything but what gives something back or keeps it. */
+function isRefusable(body: Command | ReadQuery): boolean {
+  return (
+    body.type === 'acquire' ||
+    body.type === 'openSession' ||
+    body.type === 'getLock' ||
+    body.type === 'listLocks'
+  );
+}
+
+/**
+ * Its stream is closed, so nobody will hear the answer: its client attaches again and then repeats what it still wants. What
+ * gives something back is done all the same.
+ */
+function isMoot(body: Command | ReadQuery, { isClosed }: Outgoing): boolean {
+  return isClosed && (isRefusable(body) || body.type === 'attach');
+}
+
+/** An upper estimate that costs nothing: three bytes for each unit of its long texts. */
+function bytesOf(command: Command): number {
+  switch (command.type) {
+    case 'acquire':
+      return (
+        COMMAND_BYTES +
+        3 * (command.name.length + command.owner.length + command.purpose.length) +
+        acks(command.acks)
+      );
+    case 'release':
+      return COMMAND_BYTES + 3 * command.name.length + acks(command.acks);
+    case 'cancel':
+      return COMMAND_BYTES + acks(command.acks);
+    case 'expireSessions':
+      return COMMAND_BYTES + 8 * command.sessions.length;
+    default:
+      return 16 * COMMAND_BYTES;
+  }
+}
+
+function acks(keys: readonly string[]): number {
+  return keys.length * 65;
+}

@@ -1,0 +1,544 @@
+/**
+ * The leader's loop: everything that waits -> one entry -> apply -> append -> publish, then again. One append is in flight
+ * at a time; what arrives meanwhile forms the next entry, which is group commit without a timer. No promise, JSON or log
+ * line for a single operation in here.
+ *
+ * The state runs ahead of the log by the one entry in flight: `apply` comes before the append, so that a command that
+ * throws never gets into the log (rule C13), and nothing is published before the commit (rule S1).
+ */
+import type { Command, CommandResult, HistoryEntry } from '../../api/entry.ts';
+import { BEHAVIOUR_LEVEL_MAX, FORMAT_VERSION, TTL_MS_MAX } from '../../api/limits.ts';
+import type { Position, ReadQuery, ReadResult, RelayFrame } from '../../api/wire.ts';
+import {
+  type Applied,
+  apply,
+  assert,
+  CoreFault,
+  type Draft,
+  type FaultProbe,
+  hasBacklog,
+  nextDue,
+  type State,
+} from '../../core/index.ts';
+import { LogUnavailableError } from '../../log/errors.ts';
+import {
+  type Birth,
+  DeposedError,
+  HaltedError,
+  type Leadership,
+  type LockLog,
+  type LogPosition,
+  ReplacedError,
+  type RollBackProof,
+} from '../../log/port.ts';
+import type { MarkOutcome } from '../../platform/metrics.ts';
+import type { Runtime } from '../../platform/runtime.ts';
+import { type Recovered, recover } from '../snapshots/recovery.ts';
+import { Snapshots } from '../snapshots/snapshots.ts';
+import { Appender } from './appender.ts';
+import { raiseTo } from './behaviour.ts';
+import { Faults } from './faults.ts';
+import { type Batch, Inbox, prepend } from './inbox.ts';
+import { Inquiries } from './inquiries.ts';
+import { Marks } from './marks.ts';
+import type { FrontEndLink } from './outbox.ts';
+import { Publisher } from './publisher.ts';
+import { Pulse } from './pulse.ts';
+import { RecentEvents } from './recent-events.ts';
+import { Reception } from './reception.ts';
+import { Stalls } from './stalls.ts';
+import { takeOverCommand } from './take-over.ts';
+
+/** How long an orderly stop may wait for commits. */
+const HAND_OVER_MS_MAX = 5_000;
+/** Pause before the proof of a roll-back is written again. */
+const HALT_RETRY_MS = 500;
+
+export interface LeaderOptions {
+  readonly runtime: Runtime;
+  readonly log: LockLog;
+  readonly serverId: string;
+  /** Why this server took over; goes into the log. Asked once it has won. */
+  readonly reason: string | (() => string);
+  /** Token floor of a new lineage (rule C12); ignored when the log has entries. */
+  readonly tokenFloor: number;
+  /** True in a group: entries also prove to standbys that the leader lives. A lone replica writes nothing without a reason. */
+  readonly beatWhenIdle: boolean;
+  /** Behaviour levels that the replicas of the group support, this one's included (rule C15). Left out: it is alone. */
+  readonly behaviourLevels?: () => readonly number[];
+  /** What a standby knows, read to the end of the log once it is won. Left out: the log is read from its start (rule S5). */
+  readonly recover?: () => Promise<Recovered>;
+  /** Events before this leadership, for front ends that missed them; the leader adds its own. */
+  readonly recent?: RecentEvents;
+  /** Told of every commit, after its answers are out. */
+  readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
+  /** What became of a client's mark (rule S10). */
+  readonly onMark?: (outcome: MarkOutcome) => void;
+  /** It has stood still for too long (rule S6). True: it is handed over now. */
+  readonly onOverstalled?: () => boolean;
+  /** The leader has stopped by itself: deposed, or it cannot go on. */
+  readonly onStopped: (reason: StopReason) => void;
+  readonly snapshotDueBytes?: number;
+  readonly probe?: FaultProbe;
+}
+
+export type StopReason =
+  | { readonly kind: 'deposed' }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  /** Handed over to another replica, because this one stood still too often (rule S6). */
+  | { readonly kind: 'handedOver' }
+  /** The log was rolled back; the proof lies in it now (rule S10). */
+  | { readonly kind: 'halted'; readonly proof: RollBackProof };
+
+export interface CommitStats {
+  readonly commands: number;
+  readonly bytes: number;
+  readonly commitMs: number;
+  /** A standstill of the loop or of the commits before this one (rule S6); 0 = none. */
+  readonly stalledMs: number;
+}
+
+/** An entry that is applied and on its way to the log. */
+interface Proposal {
+  readonly draft: Draft;
+  readonly batch: Batch;
+  readonly applied: Applied;
+  readonly keepalives: ReturnType<Publisher['takeKeepalives']>;
+  readonly marks: ReturnType<Marks['take']>;
+  readonly startedMs: number;
+}
+
+interface LeaderParts {
+  readonly state: State;
+  readonly head: LogPosition;
+  readonly sizes: { readonly logBytes: number; readonly lastBytes: number };
+  readonly birth: Birth;
+}
+
+export class Leader {
+  readonly #options: LeaderOptions;
+  readonly #runtime: Runtime;
+  readonly #leadership: Leadership;
+  readonly #publisher = new Publisher(() => this.#marks.make(this.position));
+  readonly #marks: Marks;
+  readonly #stalls = new Stalls();
+  readonly #inbox = new Inbox();
+  readonly #inquiries: Inquiries;
+  readonly #faults: Faults;
+  readonly #snapshots: Snapshots;
+  readonly #appender: Appender;
+  readonly #pulse: Pulse;
+  readonly #reception: Reception;
+  readonly #recent: RecentEvents;
+  #state: State;
+  /** Group time minus monotonic time (rule S6). */
+  readonly #groupOffsetMs: number;
+  readonly #startedMs: number;
+  /** Group time before which nothing is granted (rule S10); 0 once it is over. */
+  #quietUntilMs: number;
+  #isHandingOver = false;
+  /** A roll-back is proven: nothing is published any more. */
+  #isHalted = false;
+  /** An append is in flight, or the state is being rebuilt. */
+  #isBusy = false;
+  #isTurnPlanned = false;
+  #isStopped = false;
+  #whenIdle: (() => void) | null = null;
+  #stopping: Promise<void> | null = null;
+
+  private constructor(
+    options: LeaderOptions,
+    leadership: Leadership,
+    { state, head, sizes, birth }: LeaderParts,
+  ) {
+    this.#options = options;
+    this.#runtime = options.runtime;
+    this.#leadership = leadership;
+    this.#state = state;
+    this.#appender = new Appender(options.runtime, options.log, leadership, head);
+    this.#faults = new Faults(options.runtime.logger);
+    this.#recent = options.recent ?? new RecentEvents();
+    const { log, serverId, runtime, onMark = () => undefined } = options;
+    this.#marks = new Marks(
+      {
+        runtime,
+        log,
+        serverId,
+        sealKey: birth.sealKey,
+        onOutcome: onMark,
+        onProof: (proof) => this.#halt(proof),
+      },
+      head,
+    );
+    this.#quietUntilMs = birth.quietMs;
+    this.#startedMs = this.#nowMs();
+    const parts = { inbox: this.#inbox, publisher: this.#publisher, faults: this.#faults };
+    this.#reception = new Reception(this, { ...parts, recent: this.#recent, marks: this.#marks });
+    const { snapshotDueBytes: dueBytes } = options;
+    this.#snapshots = new Snapshots({
+      ...{ runtime, log, leadership, ...sizes },
+      ...(dueBytes === undefined ? {} : { dueBytes }),
+      standbys: () => this.#reception.standbys,
+    });
+    this.#inquiries = new Inquiries({ ...parts, onAsked: () => this.#planTurn() });
+    this.#groupOffsetMs = state.at - this.#nowMs();
+    this.#pulse = new Pulse(options.runtime, () => this.#turn(true));
+  }
+
+  /**
+   * Wins the log, reads it to the end and commits the take-over; serves from then on (rule S5), at the behaviour level that
+   * all replicas support (rule C15).
+   */
+  static async start(options: LeaderOptions): Promise<Leader> {
+    const { log, runtime } = options;
+    const leadership = await log.campaign(options.serverId);
+    await refuseUnservable(log, leadership);
+    const birth = await log.birth();
+    const recovering = options.recover?.() ?? recover(log, runtime.logger);
+    const { state, head, snapshot, bytes } = await recovering;
+    // Another one has won the log and begun to lead while this one was still reading.
+    if (state.epoch > leadership.epoch) throw new DeposedError('take over');
+    const sizes = { logBytes: bytes, lastBytes: snapshot?.bytes ?? 0 };
+    const leader = new Leader(options, leadership, { state, head, sizes, birth });
+    await leader.#takeOver(birth);
+    await leader.#raiseBehaviour();
+    return leader;
+  }
+
+  /** For writes to the log beside the loop's own. */
+  get leadership(): Leadership {
+    return this.#leadership;
+  }
+
+  get position(): Position {
+    return { lineage: this.#state.lineage, epoch: this.#leadership.epoch, index: this.#appender.head.index };
+  }
+
+  /** False once it has stopped, for whatever reason. */
+  get isLeading(): boolean {
+    return !this.#isStopped;
+  }
+
+  /** Front ends that are connected by a stream, the one in this process included. */
+  get frontEnds(): number {
+    return this.#reception.frontEnds;
+  }
+
+  /** The last committed entry. */
+  get head(): LogPosition {
+    return this.#appender.head;
+  }
+
+  /** So long nothing is granted yet; 0 = no wait. */
+  get quietMs(): number {
+    if (this.#quietUntilMs === 0) return 0;
+    const leftMs = this.#quietUntilMs - this.#groupMs();
+    if (leftMs <= 0) this.#quietUntilMs = 0;
+    return Math.max(0, leftMs);
+  }
+
+  /** The state at the last commit or one entry ahead of it: for limits and figures, never for answers. */
+  get state(): State {
+    return this.#state;
+  }
+
+  /** Bytes in the log since the last snapshot, and of that snapshot. */
+  get sizes(): { readonly logBytes: number; readonly snapshotBytes: number } {
+    return this.#snapshots.sizes;
+  }
+
+  /**
+   * A front end's stream begins. Its first frames re-attach its sessions, ended by `allAttached`; only a front end in the leader's own
+   * process, which has had no other leader, may leave both out.
+   */
+  connect(link: FrontEndLink): void {
+    this.#reception.connect(link);
+  }
+
+  /** Takes a frame of a front end. Answers come over `link`, later. */
+  receive(link: FrontEndLink, frame: RelayFrame): void {
+    this.#reception.receive(link, frame, this.#nowMs());
+    if (this.#inbox.size > 0) this.#planTurn();
+    else if (this.#awaitsCommit && !this.#isStopped) this.#pulse.hasten(this.#due());
+  }
+
+  disconnect(link: FrontEndLink): void {
+    this.#reception.disconnect(link);
+  }
+
+  /**
+   * Runs administrative commands through the log; resolves after their commit. One that cannot be written into an entry is
+   * refused INVALID, with all that came with it.
+   */
+  submit(commands: readonly Command[]): Promise<readonly CommandResult[]> {
+    return this.#inquiries.submit(commands);
+  }
+
+  /** Has a snapshot written after the next commit, whatever the size of the log. */
+  demandSnapshot(): void {
+    this.#snapshots.demand();
+  }
+
+  /** From now on acquires are refused UNAVAILABLE with this text; null: they are taken again (rule L5). */
+  refuseAcquires(why: string | null): void {
+    this.#reception.refuseAcquires(why);
+  }
+
+  /** A read like any client's: answered after a commit that began after this call (rule S1). */
+  read(query: ReadQuery): Promise<ReadResult> {
+    return this.#inquiries.read(query);
+  }
+
+  /**
+   * Hands over in order: finish what is in flight, say so in the log, give the leadership back. When nothing can be committed
+   * it stops after a while all the same, and a successor has to wait until this leadership runs out. `successor`: who should lead next.
+   */
+  stop(successor?: string): Promise<void> {
+    this.#stopping ??= this.#handOver(successor);
+    return this.#stopping;
+  }
+
+  async #handOver(successor?: string): Promise<void> {
+    if (this.#isStopped) return;
+    const { timers, logger } = this.#runtime;
+    const limit = timers.after(HAND_OVER_MS_MAX, () => {
+      logger.warn({}, 'nothing can be committed: stopped without handing over');
+      this.#appender.giveUp();
+      this.#stopServing();
+    });
+    // Rejected when this server has stopped in the meantime: nothing is left to hand over.
+    const isResigned = await this.submit([{ type: 'resign', epoch: this.#leadership.epoch }]).then(
+      () => true,
+      () => false,
+    );
+    limit.cancel();
+    this.#stopServing();
+    if (!isResigned) return;
+    if (this.#isBusy) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    await this.#options.log.resign(this.#leadership, successor);
+  }
+
+  async #takeOver(birth: Birth): Promise<void> {
+    const { reason } = this.#options;
+    const tokenFloor = Math.max(this.#options.tokenFloor, birth.tokenFloor);
+    const { epoch } = this.#leadership;
+    const wallMs = this.#runtime.clock.wallMs();
+    const isBirth = this.#appender.head.index === 0;
+    const why = typeof reason === 'string' ? reason : reason();
+    const takeOver = takeOverCommand({ epoch, wallMs, isBirth, tokenFloor, reason: why });
+    const [result] = await this.submit([takeOver]);
+    if (result?.type !== 'done') throw new Error(`the take-over was refused: ${JSON.stringify(result)}`);
+    this.#publisher.startLeases(this.#state, this.#nowMs());
+    this.#arm();
+  }
+
+  async #raiseBehaviour(): Promise<void> {
+    const supported = this.#options.behaviourLevels?.() ?? [BEHAVIOUR_LEVEL_MAX];
+    const raise = raiseTo(this.#state.behaviour, supported);
+    if (raise === null) return;
+    const [result] = await this.submit([raise]);
+    if (result?.type !== 'done') throw new Error(`the behaviour was not raised: ${JSON.stringify(result)}`);
+  }
+
+  #planTurn(): void {
+    if (this.#isTurnPlanned || this.#isBusy || this.#isStopped) return;
+    this.#isTurnPlanned = true;
+    this.#runtime.timers.soon(() => {
+      this.#isTurnPlanned = false;
+      this.#turn();
+    });
+  }
+
+  /** Builds and appends the next entry, if there is a reason for one. */
+  #turn(isBeat = false): void {
+    if (this.#isBusy || this.#isStopped) return;
+    const now = this.#nowMs();
+    this.#stalled(this.#pulse.latenessMs(), now);
+    const batch = this.#faults.takeRetry() ?? this.#inbox.take();
+    this.#expire(batch, now);
+    const isDue = nextDue(this.#state) <= this.#groupMs() || hasBacklog(this.#state);
+    const hasWork = batch.commands.length > 0 || batch.reads.length > 0 || this.#awaitsCommit;
+    // While nothing may be granted the time that has passed is kept in the log, for whoever leads next.
+    const isBeatDue = isBeat && (this.#options.beatWhenIdle || this.quietMs > 0);
+    if (hasWork || isDue || isBeatDue) this.#append(batch, now);
+    else this.#arm();
+  }
+
+  /** The verdict over silent sessions goes first; what has arrived from them has renewed their leases (rule S6). */
+  #expire(batch: Batch, nowMs: number): void {
+    const sessions = this.#publisher.leases.expired(nowMs);
+    if (sessions.length > 0) prepend(batch, { type: 'expireSessions', sessions, cause: 'expired' });
+  }
+
+  #append(batch: Batch, startedMs: number): void {
+    const keepalives = this.#publisher.takeKeepalives();
+    const marks = this.#marks.take();
+    const draft: Draft = {
+      format: FORMAT_VERSION,
+      behaviour: this.#state.behaviour,
+      lineage: this.#state.lineage,
+      epoch: this.#leadership.epoch,
+      index: this.#appender.head.index + 1,
+      at: this.#groupMs(),
+      commands: batch.commands,
+    };
+    let applied: Applied;
+    this.#isBusy = true;
+    try {
+      applied = apply(this.#state, draft, this.#options.probe);
+    } catch (fault) {
+      this.#publisher.returnKeepalives(keepalives);
+      this.#marks.giveBack(marks);
+      this.#rebuild(batch, fault).catch((error: unknown) => this.#stopBecause({ kind: 'failed', error }));
+      return;
+    }
+    assert(
+      draft.at >= this.#quietUntilMs || applied.events.every(({ type }) => type !== 'granted'),
+      'nothing is granted while holders of the lineage before may believe',
+    );
+    const commit = { draft, batch, applied, keepalives, marks, startedMs };
+    this.#commit(commit).catch((error: unknown) => this.#stopBecause({ kind: 'failed', error }));
+  }
+
+  async #commit({ draft, batch, applied, keepalives, marks, startedMs }: Proposal): Promise<void> {
+    const entry = { ...draft, wallMs: this.#runtime.clock.wallMs(), eventHash: this.#state.eventHash };
+    const { outcome, bytes } = await this.#appender.append(entry);
+    if (outcome === 'deposed') {
+      this.#stopBecause({ kind: 'deposed' });
+      return;
+    }
+    const proof = this.#marks.committed(this.#appender.head, marks);
+    if (proof !== null) this.#halt(proof);
+    if (this.#isHalted) {
+      this.#isBusy = false;
+      this.#whenIdle?.();
+      return;
+    }
+    const now = this.#nowMs();
+    this.#snapshots.appended(bytes);
+    this.#stalled(now - startedMs, now);
+    this.#recent.add(entry.index, applied.events);
+    this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives }, now);
+    const stats = {
+      commands: batch.commands.length,
+      bytes,
+      commitMs: now - startedMs,
+      stalledMs: this.#publisher.leases.takeStall(),
+    };
+    this.#options.onCommitted?.({ ...entry, events: applied.events }, stats);
+    this.#next();
+  }
+
+  /** Rule S6: whoever was silent meanwhile is spared for a while, and a leader that stands still too often goes. */
+  #stalled(forMs: number, nowMs: number): void {
+    this.#publisher.leases.stalled(forMs, nowMs);
+    this.#stalls.add(forMs, nowMs);
+    if (this.#isHandingOver || !this.#stalls.areTooMany(nowMs)) return;
+    // A hand-over begins a leadership, so there is at most one in two longest TTLs, whoever leads.
+    const pauseMs = 2 * (this.#state.config?.ttlMsMax ?? TTL_MS_MAX);
+    if (nowMs - this.#startedMs < pauseMs) return;
+    this.#isHandingOver = this.#options.onOverstalled?.() === true;
+  }
+
+  /** Rule S10: serves no more from this moment on, and sees to it that nobody else does. */
+  #halt(proof: RollBackProof): void {
+    if (this.#isHalted) return;
+    this.#isHalted = true;
+    const wasStopped = this.#isStopped;
+    this.#stopServing();
+    this.#runtime.logger.error({ proof }, 'the log was rolled back; this group halts');
+    this.#writeProof(proof).then(
+      () => void (wasStopped || this.#options.onStopped({ kind: 'halted', proof })),
+      (error: unknown) => void (wasStopped || this.#options.onStopped({ kind: 'failed', error })),
+    );
+  }
+
+  async #writeProof(proof: RollBackProof): Promise<void> {
+    for (;;) {
+      try {
+        await this.#options.log.halt(proof);
+        return;
+      } catch (error) {
+        if (!(error instanceof LogUnavailableError)) throw error;
+      }
+      await new Promise<void>((resolve) => void this.#runtime.timers.after(HALT_RETRY_MS, resolve));
+    }
+  }
+
+  /** An entry is done: what came meanwhile makes the next one. */
+  #next(): void {
+    if (this.#snapshots.isDue) {
+      this.#snapshots.write(this.#state, this.#appender.head).catch((error: unknown) => {
+        this.#runtime.logger.error({ error }, 'snapshot failed; the log keeps growing');
+      });
+    }
+    this.#isBusy = false;
+    this.#whenIdle?.();
+    if (this.#inbox.size > 0 || hasBacklog(this.#state)) this.#planTurn();
+    this.#arm();
+  }
+
+  /** The state threw and is unusable: make it again from the log, without what made it throw (rule C13). */
+  async #rebuild(batch: Batch, fault: unknown): Promise<void> {
+    if (!(fault instanceof CoreFault)) throw fault;
+    const { state } = await recover(this.#options.log, this.#runtime.logger);
+    this.#state = state;
+    const culprit = this.#faults.blame(fault.step, batch, fault);
+    if (culprit !== null) {
+      this.#publisher.reject(culprit.from, culprit.id, this.position, 'INVALID', culprit.message);
+    }
+    this.#isBusy = false;
+    this.#planTurn();
+  }
+
+  #stopBecause(reason: StopReason): void {
+    this.#isBusy = false;
+    this.#whenIdle?.();
+    if (this.#isStopped) return;
+    this.#stopServing();
+    this.#options.onStopped(reason);
+  }
+
+  /** From now on nothing is appended, and whoever waits for an answer of ours is told. */
+  #stopServing(): void {
+    this.#isStopped = true;
+    this.#pulse.stop();
+    this.#snapshots.stop();
+    this.#marks.stop();
+    this.#inquiries.close();
+  }
+
+  /** Wakes up for the next beat, or for the timer that falls due before it. */
+  #arm(): void {
+    if (!this.#isStopped) this.#pulse.plan(this.#due());
+  }
+
+  /** What needs no command waits for a commit. */
+  get #awaitsCommit(): boolean {
+    return this.#publisher.hasKeepalives || this.#marks.isWaiting;
+  }
+
+  #due(): { readonly isBusyHour: boolean; readonly dueInMs: number } {
+    return {
+      isBusyHour: this.#publisher.leases.size > 0 || this.#awaitsCommit,
+      dueInMs: nextDue(this.#state) - this.#groupMs(),
+    };
+  }
+
+  #nowMs(): number {
+    return this.#runtime.clock.monotonicMs();
+  }
+
+  #groupMs(): number {
+    return Math.max(this.#state.at, Math.floor(this.#nowMs() + this.#groupOffsetMs));
+  }
+}
+
+/** What was won must not be served if the log is halted, or is not the one that was opened. @throws HaltedError, ReplacedError */
+async function refuseUnservable(log: LockLog, leadership: Leadership): Promise<void> {
+  const { lineage, halted } = await log.standing();
+  if (lineage === log.lineage && halted === null) return;
+  await log.resign(leadership);
+  if (lineage !== log.lineage) throw new ReplacedError();
+  if (halted !== null) throw new HaltedError(halted);
+}

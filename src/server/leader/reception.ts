@@ -1,0 +1,168 @@
+/**
+ * What arrives at the leader: frames of front ends, taken apart into the inbox and the keepalives that wait for a commit.
+ * Only what needs no state is refused here.
+ */
+import { ok as assert } from 'node:assert';
+import type { Attach, Identity } from '../../api/entry.ts';
+import type { BulkReattachment, Position, RelayFrame, RelayRequest } from '../../api/wire.ts';
+import type { State } from '../../core/index.ts';
+import { Clients } from './clients.ts';
+import type { Faults } from './faults.ts';
+import type { Inbox } from './inbox.ts';
+import type { Marks } from './marks.ts';
+import type { FrontEndLink, Outgoing } from './outbox.ts';
+import type { Publisher } from './publisher.ts';
+import type { RecentEvents } from './recent-events.ts';
+
+/** The leader it works for. */
+export interface Receiving {
+  readonly position: Position;
+  readonly isLeading: boolean;
+  readonly state: State;
+  /** So long nothing is granted yet: a new lineage waits for the holders of the one before (rule S10). 0 = no wait. */
+  readonly quietMs: number;
+}
+
+interface ReceptionParts {
+  readonly inbox: Inbox;
+  readonly publisher: Publisher;
+  readonly faults: Faults;
+  readonly recent: RecentEvents;
+  readonly marks: Marks;
+}
+
+export class Reception {
+  readonly #leader: Receiving;
+  readonly #inbox: Inbox;
+  readonly #publisher: Publisher;
+  readonly #faults: Faults;
+  readonly #recent: RecentEvents;
+  readonly #marks: Marks;
+  readonly #clients = new Clients();
+  /** Front ends that send again to a successor what has no answer from here. */
+  readonly #connected = new Set<FrontEndLink>();
+  #acquireRefusal: string | null = null;
+  /** How far the standby at the other end has applied the log (rule L4). */
+  readonly #applied = new Map<FrontEndLink, number>();
+
+  constructor(leader: Receiving, { inbox, publisher, faults, recent, marks }: ReceptionParts) {
+    this.#leader = leader;
+    this.#inbox = inbox;
+    this.#publisher = publisher;
+    this.#faults = faults;
+    this.#recent = recent;
+    this.#marks = marks;
+  }
+
+  /** Those that are connected. */
+  get frontEnds(): number {
+    return this.#connected.size;
+  }
+
+  /** Rule L5: acquires get this answer, null: they are taken. */
+  refuseAcquires(why: string | null): void {
+    this.#acquireRefusal = why;
+  }
+
+  /** Indexes up to which attached standbys have applied the log. */
+  get standbys(): readonly number[] {
+    return [...this.#applied.values()];
+  }
+
+  /** A front end of another replica begins; until it has re-attached its sessions nobody expires (rule S4). */
+  connect(link: FrontEndLink): void {
+    this.#connected.add(link);
+    this.#publisher.leases.reattaching(link);
+  }
+
+  /** Takes a frame that arrived now. */
+  receive(link: FrontEndLink, frame: RelayFrame, nowMs: number): void {
+    if (frame.reattach !== undefined) this.#reattach(link, frame.reattach);
+    if (frame.applied !== undefined && this.#connected.has(link)) this.#applied.set(link, frame.applied);
+    if (frame.allAttached === true) this.#publisher.leases.reattached(link);
+    for (const { client, requests, keepalive, identity, mark } of frame.groups) {
+      if (mark !== undefined && this.#leader.isLeading) this.#marks.show(mark);
+      const from = this.#clients.of(link, client);
+      if (identity !== undefined) introduce(from, identity);
+      for (let i = 0; i < requests.length; i++) this.#take(from, requests[i] as RelayRequest, nowMs);
+      if (keepalive !== undefined && this.#leader.isLeading)
+        this.#publisher.keepalive(from, keepalive, nowMs);
+    }
+    for (const client of frame.closed) {
+      this.#clients.close(link, client);
+      this.#publisher.forget(link, client);
+    }
+  }
+
+  disconnect(link: FrontEndLink): void {
+    this.#clients.closeAll(link);
+    this.#publisher.forget(link);
+    this.#publisher.leases.reattached(link);
+    this.#connected.delete(link);
+    this.#applied.delete(link);
+  }
+
+  #reattach(link: FrontEndLink, bulk: BulkReattachment): void {
+    const { state, position } = this.#leader;
+    const clientOf = (client: number): Outgoing => this.#clients.of(link, client);
+    this.#publisher.reattach(state, bulk, { recent: this.#recent, position, clientOf });
+  }
+
+  #take(from: Outgoing, { id, body: asked }: RelayRequest, nowMs: number): void {
+    const body = this.#bound(asked, from);
+    if (body.type === 'attach') this.#renewFor(body, nowMs);
+    if (!this.#leader.isLeading) {
+      if (this.#connected.has(from.link)) return;
+      this.#reject(from, id, 'UNAVAILABLE', 'this server does not lead any more');
+    } else if (this.#faults.isKnown(body)) {
+      this.#reject(from, id, 'INVALID', 'this request has made the state machine fail before');
+    } else if (body.type === 'acquire' && this.#leader.quietMs > 0) {
+      const { quietMs } = this.#leader;
+      const seconds = Math.ceil(quietMs / 1000);
+      const message = `a new lineage has begun: nothing is granted for another ${seconds} s, until the locks of the one before are over`;
+      this.#publisher.reject(from, id, this.#leader.position, 'UNAVAILABLE', message, quietMs);
+    } else if (body.type === 'acquire' && this.#acquireRefusal !== null) {
+      this.#reject(from, id, 'UNAVAILABLE', this.#acquireRefusal);
+    } else if (!this.#inbox.push(body, from, id)) {
+      this.#reject(from, id, 'UNAVAILABLE', 'too many requests wait for the log');
+    }
+  }
+
+  /**
+   * Rule C7: whoever has session id, attach number and token may act only under the session's identity, and over the stream that attached
+   * it with the session's secret. A request for a session of another identity is put to the core as one of no session, over another stream
+   * as one under no attach number: the core refuses both, and the refusal is answered after a commit like any other (rule S1). An honest
+   * client then attaches again, with its secret; a guesser learns nothing. `state` may be an entry ahead of the log, which is no harm: a
+   * session's identity never changes, and a session is told to its client only after the commit.
+   */
+  #bound(body: RelayRequest['body'], from: Outgoing): RelayRequest['body'] {
+    if (!('session' in body) || body.session === 0) return body;
+    const { sessions, lastSession } = this.#leader.state;
+    const session = sessions.get(body.session);
+    const isForeign =
+      session === undefined ? body.session > lastSession : !isSame(session.identity, from.identity);
+    if (isForeign) return { ...body, session: 0 };
+    if (body.type === 'attach' || body.type === 'reportStale' || session === undefined) return body;
+    return this.#publisher.isAttached(body.session, from) ? body : { ...body, attach: 0 };
+  }
+
+  #reject(from: Outgoing, id: number, code: 'UNAVAILABLE' | 'INVALID', message: string): void {
+    this.#publisher.reject(from, id, this.#leader.position, code, message);
+  }
+
+  /** An attach that will be accepted counts as a keepalive from its arrival on, however long it waits (rules S3, S6). */
+  #renewFor({ session: id, attach, secretHash }: Attach, nowMs: number): void {
+    const session = this.#leader.state.sessions.get(id);
+    if (session === undefined || session.secretHash !== secretHash || attach <= session.attach) return;
+    this.#publisher.leases.renew(id, nowMs);
+  }
+}
+
+function introduce(from: Outgoing, identity: Identity): void {
+  assert(from.identity === null || isSame(identity, from.identity), 'a stream proves one identity');
+  from.identity = identity;
+}
+
+function isSame(identity: Identity, other: Identity | null): boolean {
+  return other !== null && identity.account === other.account && identity.podUid === other.podUid;
+}

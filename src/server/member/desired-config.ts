@@ -1,0 +1,47 @@
+/**
+ * The configuration that a replica's own file asks for, and whether that may be brought into force by it. Each replica has a file of its own, and they
+ * are replaced one after the other: a new leader whose file is still the old one must not bring back what a predecessor has replaced.
+ */
+import type { NamespaceConfig } from '../../api/config.ts';
+import { canonicalJson } from '../../core/index.ts';
+
+/** Configurations remembered that are in force no more. */
+const SUPERSEDED_MAX = 32;
+
+export class DesiredConfig {
+  #wanted: NamespaceConfig | null;
+  #inForce: string | null = null;
+  readonly #superseded = new Set<string>();
+
+  constructor(wanted: NamespaceConfig | null) {
+    this.#wanted = wanted;
+  }
+
+  get wanted(): NamespaceConfig | null {
+    return this.#wanted;
+  }
+
+  /** The file has changed: what it says now is wanted, also when it was in force before. */
+  want(config: NamespaceConfig | null): void {
+    this.#wanted = config;
+    this.#superseded.delete(canonicalJson(config));
+  }
+
+  /** The log says that this is in force from now on. */
+  saw(config: NamespaceConfig | null): void {
+    const seen = canonicalJson(config);
+    if (this.#inForce === seen) return;
+    if (this.#inForce !== null) this.#superseded.add(this.#inForce);
+    this.#superseded.delete(seen);
+    this.#inForce = seen;
+    for (const oldest of this.#superseded) {
+      if (this.#superseded.size <= SUPERSEDED_MAX) break;
+      this.#superseded.delete(oldest);
+    }
+  }
+
+  /** Whether the file is behind: what it says was in force, and was replaced. */
+  get isBehind(): boolean {
+    return this.#superseded.has(canonicalJson(this.#wanted));
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * A replica that does not lead: it reads what the leader commits and applies it, so that it can lead at once. It checks each
+ * event hash on the way; one that computes something else than the leader did halts itself and says so (rule C14).
+ */
+import { ok as assert } from 'node:assert';
+import type { HistoryEntry } from '../../api/entry.ts';
+import { LogUnavailableError } from '../../log/errors.ts';
+import { type LockLog, type LogPosition, TrimmedError } from '../../log/port.ts';
+import type { Runtime, Timer } from '../../platform/runtime.ts';
+import { type Recovered, recover, replay } from '../snapshots/recovery.ts';
+import type { SnapshotDuty } from '../snapshots/snapshot-duty.ts';
+
+/** How often it looks for new entries: the work left at a take-over is what one look has not seen yet. */
+const LOOK_MS = 100;
+
+export interface StandbyOptions {
+  readonly runtime: Runtime;
+  readonly log: LockLog;
+  /** Left out: it writes no snapshots. */
+  readonly snapshots?: SnapshotDuty;
+  /** Told of each entry that it applied after its start, in order. */
+  readonly onEntry?: (entry: HistoryEntry) => void;
+  /** It cannot follow: the log contradicts itself or this program. It stays as it is and must not lead. */
+  readonly onHalted: (error: unknown) => void;
+}
+
+export class Standby {
+  readonly #options: StandbyOptions;
+  #recovered: Recovered;
+  /** The look that is under way; looks never overlap. */
+  #look: Promise<void> = Promise.resolve();
+  #timer: Timer | null = null;
+  #isStopped = false;
+  #isHalted = false;
+  /** It writes a snapshot: the state stays at one index (rule L3), while it hears on whether the leader lives. */
+  #isFrozen = false;
+  #heardIndex = 0;
+  /** Monotonic time at which the newest entry was seen (rule S7). */
+  #lastEntryMs: number;
+
+  private constructor(options: StandbyOptions, recovered: Recovered) {
+    this.#options = options;
+    this.#recovered = recovered;
+    this.#lastEntryMs = options.runtime.clock.monotonicMs();
+    this.#plan();
+  }
+
+  /** Reads the log to its end and follows it from then on. */
+  static async start(options: StandbyOptions): Promise<Standby> {
+    return new Standby(options, await recover(options.log, options.runtime.logger));
+  }
+
+  /** The newest entry applied. */
+  get index(): number {
+    return this.#recovered.head.index;
+  }
+
+  /** That entry, with its hash. */
+  get head(): LogPosition {
+    return this.#recovered.head;
+  }
+
+  /** How long no new entry has been seen. */
+  get silentMs(): number {
+    return this.#options.runtime.clock.monotonicMs() - this.#lastEntryMs;
+  }
+
+  get state(): Recovered['state'] {
+    return this.#recovered.state;
+  }
+
+  /** Ends the following: what it knows now, read to the end of the log. The state belongs to the caller from then on. */
+  async finish(): Promise<Recovered> {
+    this.stop();
+    await this.#look;
+    await this.#follow();
+    return this.#recovered;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#timer?.cancel();
+  }
+
+  #plan(): void {
+    this.#timer = this.#options.runtime.timers.after(LOOK_MS, () => {
+      this.#look = this.#lookOnce().then(
+        () => this.#looked(),
+        (error: unknown) => this.#failed(error),
+      );
+    });
+  }
+
+  async #lookOnce(): Promise<void> {
+    if (this.#isFrozen) {
+      await this.#hear();
+      return;
+    }
+    await this.#follow();
+    if (this.#isStopped) return;
+    const snapshot = (await this.#options.snapshots?.claim()) ?? null;
+    if (snapshot !== null) this.#freeze(snapshot);
+  }
+
+  #freeze(snapshot: string): void {
+    this.#isFrozen = true;
+    this.#heardIndex = this.index;
+    const frozen = this.#recovered;
+    const isOver = (): boolean => this.#isStopped;
+    const thaw = (): void => {
+      assert(this.#isStopped || this.#recovered === frozen, 'a snapshot shows one index');
+      this.#isFrozen = false;
+    };
+    void this.#options.snapshots?.write(snapshot, frozen, isOver).then(thaw);
+  }
+
+  async #hear(): Promise<void> {
+    const { index } = await this.#options.log.head();
+    if (index <= this.#heardIndex) return;
+    this.#heardIndex = index;
+    this.#lastEntryMs = this.#options.runtime.clock.monotonicMs();
+  }
+
+  #looked(): void {
+    if (!this.#isStopped && !this.#isHalted) this.#plan();
+  }
+
+  #failed(error: unknown): void {
+    if (error instanceof LogUnavailableError) {
+      this.#looked();
+      return;
+    }
+    this.#isHalted = true;
+    this.#options.runtime.logger.error(
+      { index: this.index, error },
+      'this replica cannot follow the log and halts',
+    );
+    this.#options.onHalted(error);
+  }
+
+  /** Applies what has been committed since. A part of it may be done when it rejects; the rest follows next time. */
+  async #follow(): Promise<void> {
+    const { log, runtime } = this.#options;
+    try {
+      for await (const stored of log.read(this.index + 1)) {
+        const { state, bytes, snapshot } = this.#recovered;
+        const { entry, applied } = replay(state, stored);
+        const head = { index: stored.index, hash: stored.hash };
+        const { wallMs } = entry;
+        this.#recovered = { state, head, wallMs, snapshot, bytes: bytes + stored.bytes.byteLength };
+        this.#lastEntryMs = runtime.clock.monotonicMs();
+        this.#tell(entry, applied.events);
+      }
+    } catch (error) {
+      if (!(error instanceof TrimmedError)) throw error;
+      // It was behind for so long that the leader has trimmed what comes next (rule L4).
+      this.#recovered = await recover(log, runtime.logger);
+    }
+  }
+
+  #tell(
+    { lineage, epoch, index, at, wallMs, eventHash }: Omit<HistoryEntry, 'events'>,
+    events: HistoryEntry['events'],
+  ): void {
+    this.#options.onEntry?.({ lineage, epoch, index, at, wallMs, eventHash, events });
+  }
+}

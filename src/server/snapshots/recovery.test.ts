@@ -1,0 +1,127 @@
+/** From the log to a state, entry by entry checked against what its leader recorded: rule C14. */
+import { describe, expect, test } from 'vitest';
+import { acquireCommand, namespaceConfig, openCommand, takeOverCommand } from '../../../test/support/core.ts';
+import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
+import type { Command, Entry, HistoryEntry } from '../../api/entry.ts';
+import { apply, createState, encodeEntry, type State } from '../../core/index.ts';
+import { MemoryLog } from '../../log/memory-log.ts';
+import { MemoryStore } from '../../log/memory-store.ts';
+import { CorruptLogError, type Leadership } from '../../log/port.ts';
+import { history, recover } from './recovery.ts';
+
+const { logger } = new VirtualRuntime();
+
+/** A leader that can be made to record what did not happen. */
+class Scribe {
+  readonly log = new MemoryLog(new MemoryStore('test-lineage'));
+  readonly #state: State = createState('test-lineage');
+  #leadership: Leadership | null = null;
+  #previous = '';
+
+  async write(commands: readonly Command[], lies: Partial<Entry> = {}): Promise<void> {
+    this.#leadership ??= await this.log.campaign('test');
+    const draft = {
+      format: 1,
+      behaviour: 1,
+      lineage: 'test-lineage',
+      epoch: 1,
+      index: this.#state.index + 1,
+      at: this.#state.at + 10,
+      commands,
+    };
+    apply(this.#state, draft);
+    const { index } = draft;
+    const { eventHash } = this.#state;
+    const { bytes, hash } = encodeEntry({
+      ...draft,
+      wallMs: 1_000 + index,
+      eventHash,
+      previous: this.#previous,
+      ...lies,
+    });
+    await this.log.append(this.#leadership, { index, bytes, hash, previous: this.#previous });
+    this.#previous = hash;
+  }
+
+  async begin(): Promise<void> {
+    await this.write([takeOverCommand()]);
+    await this.write([{ type: 'configure', version: 1, config: namespaceConfig() }]);
+    await this.write([openCommand()]);
+  }
+}
+
+describe('rule C14: a replica that computes something else stops there', () => {
+  test('a log that is right is read to its end', async () => {
+    const scribe = new Scribe();
+    await scribe.begin();
+    await scribe.write([acquireCommand({ session: 1, key: 'k' })]);
+    const { state, head, wallMs, snapshot } = await recover(scribe.log, logger);
+    expect(state.locks.get('a')?.hold?.record.session.id).toBe(1);
+    expect(head).toEqual(await scribe.log.head());
+    expect(wallMs).toBe(1_004);
+    expect(snapshot).toBeNull();
+  });
+
+  test('another event hash is noticed, and the entry named', async () => {
+    const scribe = new Scribe();
+    await scribe.begin();
+    await scribe.write([acquireCommand({ session: 1, key: 'k' })], { eventHash: 'ab'.repeat(32) });
+    await scribe.write([acquireCommand({ session: 1, key: 'l', name: 'b' })]);
+    await expect(recover(scribe.log, logger)).rejects.toThrow(CorruptLogError);
+    await expect(recover(scribe.log, logger)).rejects.toThrow('entry 4 causes other events here');
+    const read = async (): Promise<number[]> => {
+      const indexes: number[] = [];
+      for await (const { index } of history(scribe.log, 1)) indexes.push(index);
+      return indexes;
+    };
+    await expect(read()).rejects.toThrow('entry 4');
+  });
+
+  test('commands other than the ones that ran are noticed', async () => {
+    const scribe = new Scribe();
+    await scribe.begin();
+    const commands = [acquireCommand({ session: 1, key: 'other' })];
+    await scribe.write([acquireCommand({ session: 1, key: 'k' })], { commands });
+    await expect(recover(scribe.log, logger)).rejects.toThrow('entry 4 causes other events here');
+  });
+
+  test.each<[string, Partial<Entry>]>([
+    ['another index', { index: 9 }],
+    ['another predecessor', { previous: 'cd'.repeat(32) }],
+  ])('an entry that names %s is not applied', async (_what, lies) => {
+    const scribe = new Scribe();
+    await scribe.begin();
+    await scribe.write([acquireCommand({ session: 1, key: 'k' })], lies);
+    await expect(recover(scribe.log, logger)).rejects.toThrow('says that it is entry');
+  });
+
+  test('an entry of another lineage is not applied', async () => {
+    const scribe = new Scribe();
+    await scribe.begin();
+    await scribe.write([acquireCommand({ session: 1, key: 'k' })], { lineage: 'other' });
+    await expect(recover(scribe.log, logger)).rejects.toThrow('another lineage');
+  });
+});
+
+describe('history', () => {
+  test('tells what happened from an index on, with its place', async () => {
+    const scribe = new Scribe();
+    await scribe.begin();
+    await scribe.write([acquireCommand({ session: 1, key: 'k' })]);
+    const entries: HistoryEntry[] = [];
+    for await (const entry of history(scribe.log, 3)) entries.push(entry);
+    expect(entries.map(({ index, epoch, lineage }) => ({ index, epoch, lineage }))).toEqual([
+      { index: 3, epoch: 1, lineage: 'test-lineage' },
+      { index: 4, epoch: 1, lineage: 'test-lineage' },
+    ]);
+    expect(entries[1]?.events).toMatchObject([{ type: 'granted', name: 'a' }]);
+    expect(entries[1]?.wallMs).toBe(1_004);
+  });
+
+  test('an empty log has none, and recovers to nothing', async () => {
+    const log = new MemoryLog(new MemoryStore('test-lineage'));
+    for await (const entry of history(log, 1)) expect(entry).toBeUndefined();
+    const { state, head } = await recover(log, logger);
+    expect([state.index, head.index]).toEqual([0, 0]);
+  });
+});

@@ -1,0 +1,160 @@
+/**
+ * When to write a snapshot, having it written, and trimming the log behind it (rules L3, L4, L5). In a group a standby writes it, frozen at
+ * one index, because making it takes seconds for a large state and the leader must not stand still. Without a standby, or when none
+ * gets on with it, the leader turns the state into bytes between two entries and sends them while it goes on serving.
+ */
+import { decodeEntry, type State } from '../../core/index.ts';
+import type { Leadership, LockLog, LogPosition, SnapshotManifest } from '../../log/port.ts';
+import { SnapshotWriter } from '../../log/snapshot-writer.ts';
+import type { Runtime } from '../../platform/runtime.ts';
+import { chunksOf, writePaced } from './snapshot-chunks.ts';
+import { trimBound } from './trim-bound.ts';
+
+const FIRST_SNAPSHOT_BYTES = 64 * 1024 * 1024;
+/** After one that failed the log grows by this share of what makes one due before the next is tried. */
+const RETRY_SHARE = 1 / 8;
+/** How often the leader looks how far a standby is. */
+const LOOK_MS = 500;
+/** A standby that has not written a chunk for so long, or claimed the snapshot, is not waited for. */
+const STANDBY_MS_MAX = 10_000;
+
+/** A standby should have written it, and has not: the leader writes the next one itself. */
+class NotWrittenError extends Error {}
+
+export interface SnapshotsOptions {
+  readonly runtime: Runtime;
+  readonly log: LockLog;
+  readonly leadership: Leadership;
+  /** Bytes in the log above the last snapshot, and of that snapshot. */
+  readonly logBytes: number;
+  readonly lastBytes: number;
+  /** Lowest size of the log at which one is due. */
+  readonly dueBytes?: number;
+  /** Indexes up to which attached standbys have applied the log. */
+  readonly standbys: () => readonly number[];
+}
+
+export class Snapshots {
+  readonly #options: SnapshotsOptions;
+  readonly #dueBytes: number;
+  /** Bytes appended since the last snapshot. */
+  #logBytes: number;
+  #lastBytes: number;
+  #isWriting = false;
+  /** Set by one that failed: making it costs as much as one that succeeds. */
+  #retryAtBytes = 0;
+  /** The last one that a standby should have written was not. */
+  #isOwnTurn = false;
+  #isDemanded = false;
+  #isStopped = false;
+
+  constructor(options: SnapshotsOptions) {
+    this.#options = options;
+    this.#logBytes = options.logBytes;
+    this.#lastBytes = options.lastBytes;
+    this.#dueBytes = options.dueBytes ?? FIRST_SNAPSHOT_BYTES;
+  }
+
+  appended(bytes: number): void {
+    this.#logBytes += bytes;
+  }
+
+  get sizes(): { readonly logBytes: number; readonly snapshotBytes: number } {
+    return { logBytes: this.#logBytes, snapshotBytes: this.#lastBytes };
+  }
+
+  get isDue(): boolean {
+    if (this.#isWriting || this.#isStopped) return false;
+    if (this.#isDemanded || this.#isOwnTurn) return true;
+    return this.#logBytes >= Math.max(this.#dueBytes, 2 * this.#lastBytes, this.#retryAtBytes);
+  }
+
+  /** Makes one due, whatever the size of the log. */
+  demand(): void {
+    this.#isDemanded = true;
+  }
+
+  /** This leadership is over: what is under way is left to its successor. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /** Must be called between two entries, with the state after the entry at `at`. Resolves when the log is trimmed. */
+  async write(state: State, at: LogPosition): Promise<void> {
+    this.#isWriting = true;
+    this.#isDemanded = false;
+    const isOwn = this.#isOwnTurn || this.#options.standbys().length === 0;
+    try {
+      const manifest = isOwn ? await this.#writeItself(state, at) : await this.#writtenByStandby();
+      if (manifest === null) return;
+      const { log, leadership } = this.#options;
+      await log.commitSnapshot(leadership, manifest);
+      this.#lastBytes = manifest.bytes;
+      this.#logBytes = await log.retainedBytes(manifest.index);
+      this.#retryAtBytes = 0;
+      this.#isOwnTurn = false;
+      await this.trim();
+    } catch (error) {
+      this.#isOwnTurn = error instanceof NotWrittenError;
+      if (!this.#isOwnTurn) this.#retryAtBytes = this.#logBytes + RETRY_SHARE * this.#dueBytes;
+      throw error;
+    } finally {
+      this.#isWriting = false;
+    }
+  }
+
+  /** Rule L4: behind everybody who still reads, within a bound. */
+  async trim(): Promise<void> {
+    const { log, leadership, standbys } = this.#options;
+    const cursor = await log.auditCursor();
+    const readers = cursor === null ? standbys() : [...standbys(), cursor];
+    const behind = readers.map(async (index) => ({ index, behindBytes: await log.retainedBytes(index) }));
+    const quotaBytes = (await log.space())?.quotaBytes;
+    await log.trim(leadership, trimBound(await Promise.all(behind), quotaBytes));
+  }
+
+  /** Null: this leadership is over. */
+  async #writeItself(state: State, { index, hash }: LogPosition): Promise<SnapshotManifest | null> {
+    const { runtime, log, leadership } = this.#options;
+    // All of them now: with the next entry the state is another one.
+    const chunks = [...chunksOf(state)];
+    const place = { index, hash, eventHash: state.eventHash };
+    const writer = new SnapshotWriter(log, await log.openSnapshot(leadership));
+    const isOver = (): boolean => this.#isStopped;
+    const isWhole = await writePaced(writer, chunks.values(), { ...runtime, isOver });
+    return isWhole ? writer.manifest(place) : null;
+  }
+
+  /** Opens a snapshot and waits until a standby has written it. Null: this leadership is over. */
+  async #writtenByStandby(): Promise<SnapshotManifest | null> {
+    const { runtime, log, leadership } = this.#options;
+    const id = await log.openSnapshot(leadership);
+    let steps = -1;
+    let steppedAtMs = 0;
+    while (!this.#isStopped) {
+      const open = await log.openedSnapshot();
+      if (open?.id !== id) throw new Error('the snapshot was closed by another leader');
+      if (open.offer !== null) return await this.#checked(open.offer);
+      const now = runtime.clock.monotonicMs();
+      const taken = open.chunks + (open.serverId === null ? 0 : 1);
+      if (taken > steps) {
+        steps = taken;
+        steppedAtMs = now;
+      } else if (now - steppedAtMs >= STANDBY_MS_MAX) {
+        throw new NotWrittenError(`no standby goes on with snapshot ${id}`);
+      }
+      await new Promise<void>((resolve) => void runtime.timers.after(LOOK_MS, resolve));
+    }
+    return null;
+  }
+
+  /** A standby that has computed another state than the leader has halted; should it not have, its snapshot is not taken. */
+  async #checked(offer: SnapshotManifest): Promise<SnapshotManifest> {
+    for await (const stored of this.#options.log.read(offer.index)) {
+      const { eventHash } = decodeEntry(stored.bytes);
+      if (stored.hash === offer.entryHash && eventHash === offer.eventHash) return offer;
+      break;
+    }
+    throw new NotWrittenError(`snapshot ${offer.id} of a standby does not show the state at ${offer.index}`);
+  }
+}
