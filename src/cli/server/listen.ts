@@ -5,11 +5,17 @@ import { UnavailableError } from '../errors.ts';
 
 /** Calls still open by then are cut off. */
 const CLOSE_WITHIN_MS = 500;
-/** Of a client: the list of a session with very many locks is the largest that there is. */
-const REQUEST_BYTES_MAX = 64 * 1024 * 1024;
+/**
+ * One frame of a client: all that one sidecar still waits for, sent again at once. More would let a few streams of a stranger take the
+ * memory of this process.
+ */
+const CLIENT_FRAME_BYTES_MAX = 16 * 1024 * 1024;
+/** One frame of another replica: what many clients sent. */
+const REPLICA_FRAME_BYTES_MAX = 64 * 1024 * 1024;
 
-export function createGrpcServer(): Server {
-  return new Server({ 'grpc.max_receive_message_length': REQUEST_BYTES_MAX });
+export function createGrpcServer(callers: 'clients' | 'replicas'): Server {
+  const bytes = callers === 'clients' ? CLIENT_FRAME_BYTES_MAX : REPLICA_FRAME_BYTES_MAX;
+  return new Server({ 'grpc.max_receive_message_length': bytes });
 }
 
 /** @throws UnavailableError the address cannot be had. */

@@ -119,13 +119,13 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     addresses: config.peers,
     dial: security.dial,
   });
-  const clients = createGrpcServer();
+  const clients = createGrpcServer('clients');
   clients.addService(
     { Connect: connecting.definition },
     lockService({ method: connecting, frontEnd: member.frontEnd, identify: security.identify }),
   );
   clients.addService(protocol.service(HEALTH_SERVICE), health.implementation);
-  const replicas = createGrpcServer();
+  const replicas = createGrpcServer('replicas');
   replicas.addService({ Relay: relaying.definition }, relay.implementation);
   const { identifyPeer } = security;
   const passedOn = [{ ...own, peers, isPassedOn: true }];

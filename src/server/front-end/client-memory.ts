@@ -31,8 +31,14 @@ export class ClientMemory {
     return [...this.#unanswered.values()].map(({ request }) => request);
   }
 
+  /** One of this id has no answer yet: another one could not be told from it, nor be counted. */
+  isWaiting(id: number): boolean {
+    return this.#unanswered.has(id);
+  }
+
   /** False: too many have no answer yet, and this one is refused. */
   remember(request: RelayRequest, nowMs: number): boolean {
+    assert(!this.#unanswered.has(request.id), 'one id stands for one request');
     const { type } = request.body;
     const isRefusable =
       type === 'acquire' || type === 'openSession' || type === 'getLock' || type === 'listLocks';

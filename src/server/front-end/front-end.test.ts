@@ -84,6 +84,18 @@ const GIVES_BACK: readonly ClientRequestBody[] = [
   { type: 'attachWithSecret', session: 1, attach: 2, secret: 's' },
 ];
 
+test('requests under one id do not slip past the limit of what may wait', () => {
+  const bench = new Bench();
+  const client = bench.client();
+  const release = GIVES_BACK[0] as ClientRequestBody;
+  client.stream.send({ format: 1, requests: [1, 1, 2].map((id) => ({ id, body: release })) });
+  expect(bench.relayed[0]?.groups[0]?.requests.map(({ id }) => id)).toEqual([1, 2]);
+  expect(client.answers).toMatchObject([{ id: 1, body: { code: 'INVALID', field: 'id' } }]);
+  bench.tell(1, { answers: [{ id: 1, body: { type: 'done' } }] });
+  client.stream.send({ format: 1, requests: [{ id: 1, body: release }] });
+  expect(bench.relayed[1]?.groups[0]?.requests.map(({ id }) => id)).toEqual([1]);
+});
+
 describe('rule S9: limits of operations per second', () => {
   test('a client over its limit is refused with RATE_LIMITED, the limit and when to come back', () => {
     const bench = new Bench({ operationsPerSecondPerClient: 10 });

@@ -365,8 +365,12 @@ export class FrontEnd {
   }
 
   /** Refusals that need no state: they consume nothing, not even the request's key. */
-  #refusal(client: Client, { body }: ClientRequest): AnswerBody | null {
+  #refusal(client: Client, { id, body }: ClientRequest): AnswerBody | null {
     if (this.#halted !== null) return unavailable(this.#halted);
+    if (client.memory.isWaiting(id)) {
+      const message = `another request ${id} of this stream has no answer yet`;
+      return { type: 'rejected', code: 'INVALID', field: 'id', message };
+    }
     const problem = requestProblem(body);
     if (problem !== null) return { type: 'rejected', code: 'INVALID', ...problem };
     if (this.#isOfOtherLineage(client, body)) {

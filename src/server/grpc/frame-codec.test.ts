@@ -13,13 +13,15 @@ import {
 } from '../../../test/support/frame-arbitraries.ts';
 import type { ServerFrame } from '../../api/wire.ts';
 import { type Codec, frameCodecs } from './frame-codec.ts';
-import { decodeClientFrame, encodeClientFrame } from './frames.ts';
 import {
+  decodeClientFrame,
   decodeLeaderFrame,
   decodeServerFrame,
+  encodeClientFrame,
   encodeLeaderFrame,
   encodeServerFrame,
 } from './general-frames.fixture.ts';
+import { ITEMS_PER_FRAME_MAX } from './hot-messages.ts';
 import { loadProtocol, type Message, MessageError } from './proto.ts';
 import { decodeRelayFrame, encodeRelayFrame } from './relay-frames.ts';
 
@@ -178,6 +180,24 @@ describe('what does not fit is refused, never guessed at', () => {
     expect(() =>
       codecs.server.encode({ ...FRAME, answers: [{ id: 2 ** 53, body: { type: 'done' } }] }),
     ).toThrow(MessageError);
+  });
+
+  test('very many requests or sessions, two bytes each, in one frame', () => {
+    const many = Buffer.alloc(2 * (ITEMS_PER_FRAME_MAX + 1));
+    for (let at = 0; at < many.length; at += 2) many[at] = 0x12;
+    expect(() => codecs.client.decode(Buffer.concat([Buffer.from([0x08, 1]), many]))).toThrow(
+      /more than 100000 requests/,
+    );
+    const keepalive = Buffer.concat([Buffer.from([0x08, 1, 0x1a, 0xc2, 0x9a, 0x0c]), many]);
+    expect(() => codecs.client.decode(keepalive)).toThrow(/more than 100000 sessions/);
+  });
+
+  test('very many acknowledgements, two bytes each, are read in time that grows with their number only', () => {
+    const acks = Array.from({ length: 300_000 }, () => '');
+    const requests = (['acquire', 'release', 'cancel'] as const).map((type) => ({ id: 1, [type]: { acks } }));
+    const bytes = bytesOf('ClientFrame', { format: 1, requests });
+    const { requests: read } = codecs.client.decode(bytes);
+    expect(read.map(({ body }) => 'acks' in body && body.acks.length)).toEqual([300_000, 300_000, 300_000]);
   });
 
   test('another format, a frame without a place in the log, an unknown answer or request', () => {

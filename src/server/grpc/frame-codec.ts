@@ -35,13 +35,15 @@ import {
   writeNotice,
   writeRequests,
 } from './frame-parts.ts';
-import { checkFormat, decodeClientFrame, decodeRequest, encodeClientFrame } from './frames.ts';
+import { checkFormat, decodeRequest } from './frames.ts';
 import {
+  ITEMS_PER_FRAME_MAX,
   readIdentity,
   readKeepaliveAnswer,
   readKeepaliveRequest,
   readMark,
   readPosition,
+  tooMany,
   writeIdentity,
 } from './hot-messages.ts';
 import type { Protocol } from './proto.ts';
@@ -80,7 +82,6 @@ interface General {
   readonly relayRequest: GeneralCodec;
   readonly answer: GeneralCodec;
   readonly notice: GeneralCodec;
-  readonly clientFrame: GeneralCodec;
   readonly relayFrame: GeneralCodec;
 }
 
@@ -92,7 +93,6 @@ export function frameCodecs(protocol: Protocol): FrameCodecs {
     relayRequest: message('RelayRequest'),
     answer: message('Answer'),
     notice: message('SessionNotice'),
-    clientFrame: message('ClientFrame'),
     relayFrame: message('RelayFrame'),
   };
   const to = new ProtoWriter();
@@ -114,11 +114,11 @@ export function frameCodecs(protocol: Protocol): FrameCodecs {
   };
 }
 
-function writeClientFrame(to: ProtoWriter, frame: ClientFrame, general: General): Buffer | null {
-  if (frame.mark !== undefined) return general.clientFrame.serialize(encodeClientFrame(frame));
+function writeClientFrame(to: ProtoWriter, frame: ClientFrame, general: General): null {
   to.number(N1, frame.format);
   writeRequests(to, frame.requests, general.request);
   if (frame.keepalive !== undefined) writeKeepalive(to, frame.keepalive);
+  if (frame.mark !== undefined) writeMarkAt(to, L4, frame.mark);
   return null;
 }
 
@@ -126,16 +126,23 @@ function readClientFrame(from: ProtoReader, general: General): ClientFrame {
   let format = 0;
   const requests: ClientRequest[] = [];
   let keepalive: KeepaliveRequest | undefined;
+  let mark: Mark | undefined;
   while (from.at < from.length) {
     const tag = from.number();
     if (tag === N1) format = from.number();
     else if (tag === L2) requests.push(readRequest(from, general.request, decodeRequest));
     else if (tag === L3) keepalive = readKeepaliveRequest(from);
-    else if (tag === L4) return decodeClientFrame(general.clientFrame.deserialize(from.all()));
+    else if (tag === L4) mark = readMark(from);
     else from.skip(tag);
+    if (requests.length > ITEMS_PER_FRAME_MAX) throw tooMany('requests');
   }
   checkFormat(format);
-  return keepalive === undefined ? { format, requests } : { format, requests, keepalive };
+  return {
+    format,
+    requests,
+    ...(keepalive === undefined ? {} : { keepalive }),
+    ...(mark === undefined ? {} : { mark }),
+  };
 }
 
 function writeServerFrame(to: ProtoWriter, frame: ServerFrame, general: General): null {

@@ -14,10 +14,11 @@ import type { ServerFrame } from '../../api/wire.ts';
 import { requestProblem } from '../front-end/validate.ts';
 import { decodeConfig, encodeConfig } from './config.ts';
 import { decodeHistoryEntry, encodeHistoryEntry } from './events.ts';
-import { decodeClientFrame, encodeClientFrame } from './frames.ts';
 import {
+  decodeClientFrame,
   decodeLeaderFrame,
   decodeServerFrame,
+  encodeClientFrame,
   encodeLeaderFrame,
   encodeServerFrame,
 } from './general-frames.fixture.ts';

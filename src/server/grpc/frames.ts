@@ -8,11 +8,8 @@ import { FORMAT_VERSION } from '../../api/limits.ts';
 import type {
   Answer,
   AnswerBody,
-  ClientFrame,
   ClientRequest,
   ClientRequestBody,
-  KeepaliveRequest,
-  Mark,
   RelayRequest,
   SessionNotice,
 } from '../../api/wire.ts';
@@ -24,13 +21,6 @@ type Refused = Extract<CommandResult, { type: 'refused' }>;
 
 export type RequestMessage = Message & { readonly id: number; readonly body?: string };
 
-interface ClientFrameMessage {
-  readonly format: number;
-  readonly requests: readonly RequestMessage[];
-  readonly keepalive: KeepaliveRequest | null;
-  readonly mark: Mark | null;
-}
-
 export type AnswerMessage = Message & { readonly id: number; readonly body?: string };
 
 export interface NoticeMessage {
@@ -39,25 +29,11 @@ export interface NoticeMessage {
   readonly event: Message | null;
 }
 
-export function encodeClientFrame({ format, requests, keepalive, mark }: ClientFrame): Message {
-  return { format, requests: requests.map(encodeRequest), keepalive, mark };
-}
-
 export function encodeRequest({ id, body }: ClientRequest | RelayRequest): Message {
   return { id, [body.type]: body };
 }
 
-/** Throws MessageError. A request of an unknown kind becomes one that the front end refuses under its id. */
-export function decodeClientFrame(message: Message): ClientFrame {
-  const { format, requests, keepalive, mark } = checked<ClientFrameMessage>(message);
-  return {
-    format,
-    requests: requests.map(decodeRequest),
-    ...(keepalive === null ? {} : { keepalive }),
-    ...(mark === null ? {} : { mark }),
-  };
-}
-
+/** A request of an unknown kind becomes one that the front end refuses under its id. */
 export function decodeRequest(request: RequestMessage): ClientRequest {
   return { id: request.id, body: variantOf(request, 'body') as unknown as ClientRequestBody };
 }

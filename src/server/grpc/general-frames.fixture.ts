@@ -1,9 +1,11 @@
 /**
- * Frames from the leader's side by way of the general codec: what `frame-codec.test.ts` compares the codec written by hand with.
+ * Frames by way of the general codec: what `frame-codec.test.ts` compares the codec written by hand with.
  */
 import { FORMAT_VERSION } from '../../api/limits.ts';
 import type {
+  ClientFrame,
   KeepaliveAnswer,
+  KeepaliveRequest,
   KeepaliveStatus,
   LeaderFrame,
   LeaderGroup,
@@ -16,9 +18,12 @@ import {
   checked,
   decodeAnswer,
   decodeNotice,
+  decodeRequest,
   encodeAnswer,
   encodeNotice,
+  encodeRequest,
   type NoticeMessage,
+  type RequestMessage,
 } from './frames.ts';
 import { type Message, MessageError } from './proto.ts';
 
@@ -27,6 +32,13 @@ type StatusMessage = Extract<KeepaliveStatus, { alive: true }> | Extract<Keepali
 interface KeepaliveMessage {
   readonly number: number;
   readonly sessions: readonly StatusMessage[];
+}
+
+interface ClientFrameMessage {
+  readonly format: number;
+  readonly requests: readonly RequestMessage[];
+  readonly keepalive: KeepaliveRequest | null;
+  readonly mark: Mark | null;
 }
 
 interface ServerFrameMessage {
@@ -52,6 +64,21 @@ interface LeaderFrameMessage {
   readonly format: number;
   readonly position: Position | null;
   readonly groups: readonly LeaderGroupMessage[];
+}
+
+export function encodeClientFrame({ format, requests, keepalive, mark }: ClientFrame): Message {
+  return { format, requests: requests.map(encodeRequest), keepalive, mark };
+}
+
+/** Throws MessageError. A request of an unknown kind becomes one that the front end refuses under its id. */
+export function decodeClientFrame(message: Message): ClientFrame {
+  const { format, requests, keepalive, mark } = checked<ClientFrameMessage>(message);
+  return {
+    format,
+    requests: requests.map(decodeRequest),
+    ...(keepalive === null ? {} : { keepalive }),
+    ...(mark === null ? {} : { mark }),
+  };
 }
 
 export function encodeServerFrame(frame: ServerFrame): Message {

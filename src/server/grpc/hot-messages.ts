@@ -14,6 +14,7 @@ import type {
   Position,
   RevokingGrant,
 } from '../../api/wire.ts';
+import { MessageError } from './proto.ts';
 import { lengthTag, numberTag, type ProtoReader, type ProtoWriter } from './proto-bytes.ts';
 
 type Granted = Extract<LockEvent, { type: 'granted' }>;
@@ -41,11 +42,24 @@ const L8 = lengthTag(8);
 const L9 = lengthTag(9);
 const L13 = lengthTag(13);
 
+/**
+ * Requests, and sessions kept alive, in one frame: several times what a client may have open at once. Two bytes of a frame can
+ * be a request, which takes hundreds of bytes to refuse.
+ */
+export const ITEMS_PER_FRAME_MAX = 100_000;
+
+export function tooMany(what: 'requests' | 'sessions'): MessageError {
+  return new MessageError(`a frame holds more than ${ITEMS_PER_FRAME_MAX} ${what}; send them in several`);
+}
+
 const NO_TEXTS: readonly string[] = [];
 const NO_REVOKES: readonly RevokingGrant[] = [];
 
-function added(list: readonly string[], item: string): readonly string[] {
-  return list.length === 0 ? [item] : [...list, item];
+/** Lists that are not empty were made here. A copy for each item would let one frame with many of them stop the process. */
+function added<T>(list: readonly T[], item: T): readonly T[] {
+  if (list.length === 0) return [item];
+  (list as T[]).push(item);
+  return list;
 }
 
 export function writeAcquire(to: ProtoWriter, acquire: Acquire): void {
@@ -306,6 +320,7 @@ export function readKeepaliveRequest(from: ProtoReader): KeepaliveRequest {
     if (tag === N1) number = from.number();
     else if (tag === L2) sessions.push(readKeepaliveSession(from));
     else from.skip(tag);
+    if (sessions.length > ITEMS_PER_FRAME_MAX) throw tooMany('sessions');
   }
   from.ended(end);
   return { number, sessions };
@@ -374,7 +389,7 @@ function readStatus(from: ProtoReader): KeepaliveStatus {
     else if (tag === N3) alive = from.bool();
     else if (tag === N4) grants = from.number();
     else if (tag === N5) digest = from.number();
-    else if (tag === L7) revoking = [...revoking, readRevoking(from)];
+    else if (tag === L7) revoking = added(revoking, readRevoking(from));
     else from.skip(tag);
   }
   from.ended(end);
