@@ -182,6 +182,12 @@ describe('what does not fit is refused, never guessed at', () => {
     ).toThrow(MessageError);
   });
 
+  test('an answer about a lock without the lock', () => {
+    const answers = [{ id: 7, lock: {} }];
+    const bytes = bytesOf('ServerFrame', { ...encodeServerFrame(FRAME), answers });
+    expect(() => codecs.server.decode(bytes)).toThrow(MessageError);
+  });
+
   test('very many requests or sessions, two bytes each, in one frame', () => {
     const many = Buffer.alloc(2 * (ITEMS_PER_FRAME_MAX + 1));
     for (let at = 0; at < many.length; at += 2) many[at] = 0x12;

@@ -57,7 +57,7 @@ export function decodeAnswer(answer: AnswerMessage): Answer {
     case 'attached':
       return { id: answer.id, body: decodeAttached(body) };
     case 'lock':
-      return { id: answer.id, body: { type: 'lock', lock: decodeLock(body.lock as Message) } };
+      return { id: answer.id, body: { type: 'lock', lock: decodeLock(body.lock as Message | null) } };
     case 'locks': {
       const locks = (body.locks as readonly Message[]).map(decodeLock);
       return { id: answer.id, body: { type: 'locks', locks, more: body.more as boolean } };

@@ -86,6 +86,16 @@ test('one that has ended proves who it was, for a day', async () => {
   expect(await refusal(`Bearer ${await token({ ...times(3_600), aud: 'vault' })}`)).toContain('audience');
 });
 
+test('one with times that are none, issued in the future, or with a name without end', async () => {
+  const refused = async (claims: jose.JWTPayload) => refusal(`Bearer ${await token(claims)}`);
+  expect(await refused({ iat: -1e300, exp: -1e300 })).toContain('no possible time');
+  expect(await refused({ exp: 1e300 })).toContain('no possible time');
+  const inTenYears = nowS + 315_360_000;
+  expect(await refused({ iat: inTenYears, exp: inTenYears + 60 })).toContain('issued in the future');
+  const long = { ...KUBERNETES, pod: { name: 'p', uid: 'u'.repeat(10_000) } };
+  expect(await refused({ 'kubernetes.io': long })).toContain('too long');
+});
+
 test.each<[string, jose.JWTPayload, RegExp]>([
   ['of another audience', { aud: ['vault'] }, /another audience; this lock server takes leasehold/],
   ['without an audience', { aud: undefined } as unknown as jose.JWTPayload, /audience/],

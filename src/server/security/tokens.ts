@@ -17,6 +17,8 @@ import { reloadsTo } from './reloads.ts';
 
 /** A token that lives longer than this from its issue is refused: it would still work long after its pod is gone. */
 export const TOKEN_LIFE_S_MAX = 3_600;
+/** The last second that a date can be. */
+const MAX_DATE_S = 8_640_000_000_000;
 /** For so long after its end a token still serves to keep and give back. */
 const KEEP_AFTER_END_MS = 24 * 3_600_000;
 /** A ServiceAccount token has about 1,000 bytes; what is longer is not even looked at. */
@@ -38,10 +40,12 @@ export interface Proof {
   readonly untilMs: number;
 }
 
+/** As long as any name in Kubernetes; it goes into the log with each session. */
+const name = z.string().min(1).max(253);
 const kubernetesClaims = z.object({
-  namespace: z.string().min(1),
-  serviceaccount: z.object({ name: z.string().min(1) }),
-  pod: z.object({ uid: z.string().min(1) }).optional(),
+  namespace: name,
+  serviceaccount: z.object({ name }),
+  pod: z.object({ uid: name }).optional(),
 });
 
 const keySet = z.object({
@@ -85,6 +89,9 @@ export class TokenVerifier {
     const { iat, exp } = claims;
     if (iat === undefined || exp === undefined)
       throw refused('the token does not say when it begins and ends');
+    if (!isTime(iat) || !isTime(exp)) throw refused('the token begins or ends at no possible time');
+    if (iat * 1_000 > this.#clock.wallMs() + TOKEN_LEEWAY_MS)
+      throw refused('the token was issued in the future: do the clocks differ?');
     const lifeS = exp - iat;
     if (lifeS > TOKEN_LIFE_S_MAX) {
       throw refused(
@@ -129,7 +136,9 @@ export class TokenVerifier {
   #identity(claims: JWTPayload): Identity {
     const parsed = kubernetesClaims.safeParse(claims['kubernetes.io']);
     if (!parsed.success)
-      throw refused('the token is no ServiceAccount token: its claims "kubernetes.io" are missing');
+      throw refused(
+        'the token is no ServiceAccount token: its claims "kubernetes.io" are missing, or too long',
+      );
     const { namespace, serviceaccount, pod } = parsed.data;
     if (claims.sub !== `system:serviceaccount:${namespace}:${serviceaccount.name}`) {
       throw refused('the subject of the token is another account than its claims "kubernetes.io" name');
@@ -154,6 +163,11 @@ export class TokenVerifier {
     }
     return `the token cannot be read: ${message ?? code ?? 'malformed'}`;
   }
+}
+
+/** Seconds since 1970 that are a date. */
+function isTime(seconds: number): boolean {
+  return seconds >= 0 && seconds <= MAX_DATE_S;
 }
 
 function refused(message: string): LeaseholdError {
