@@ -3,7 +3,7 @@
  *
  * A token that has ended still proves who its bearer was. It is taken for a day, for keeping and giving back what a session holds
  * (the front end refuses everything else, and an attach takes the session's secret besides): when nobody can renew tokens, no lock is
- * lost (ADR 21). A token never stands in an error or a log line.
+ * lost (ADR 24). A token never stands in an error or a log line.
  */
 import type { Buffer } from 'node:buffer';
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose';
