@@ -75,3 +75,10 @@ test('one command makes it, the next ones show it, mend it and end it', async ()
   const gone = await cli('status');
   expect(gone.stdout.match(/ended/g)).toHaveLength(PROCESSES.length);
 }, 120_000);
+
+test('two that start it at once: the second is refused, and no process is forgotten', async () => {
+  const both = await Promise.all([cli('up'), cli('up')]);
+  expect(both.map(({ code }) => code).sort()).toEqual([0, 123]);
+  expect(both.map(({ stderr }) => stderr).join('')).toContain('another "up" or "down" works in');
+  for (const name of PROCESSES) expect(found().pidOf(name)).not.toBeNull();
+}, 60_000);

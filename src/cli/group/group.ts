@@ -2,10 +2,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { LockNamespace } from '../../api/locknamespace/schema.ts';
+import { type DirectoryLock, lockDirectory } from '../../log/embedded/directory-lock.ts';
+import { LogInUseError } from '../../log/errors.ts';
 import { formatFindings } from '../../platform/manifests/format.ts';
 import { loadManifests } from '../../platform/manifests/load.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
-import { UsageError } from '../errors.ts';
+import { UnavailableError, UsageError } from '../errors.ts';
 import { table } from '../output/table.ts';
 import { LocalGroup } from './local-group.ts';
 
@@ -37,6 +39,8 @@ spec:
 export async function runUp(flags: UpFlags): Promise<void> {
   await concluded(async () => {
     const folder = resolve(flags.dir);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const lock = lockFolder(folder);
     const group = LocalGroup.find(folder) ?? (await make(folder, flags));
     // etcd first: the servers would wait for it and log that they do.
     const names = (kind: string): string[] =>
@@ -46,6 +50,7 @@ export async function runUp(flags: UpFlags): Promise<void> {
     console.log(started.length === 0 ? 'Everything runs already.\n' : `Started: ${started.join(', ')}.\n`);
     await printStatus(group);
     printTry(group, flags.dir);
+    lock.release();
   });
 }
 
@@ -55,8 +60,12 @@ export async function runStatus(dir: string): Promise<void> {
 
 export async function runDown(dir: string): Promise<void> {
   await concluded(async () => {
+    existing(dir);
+    const lock = lockFolder(resolve(dir));
+    // Read anew: whoever had the lock before may have started some.
     const ended = await existing(dir).stop();
     console.log(ended.length === 0 ? 'Nothing ran.' : `Ended: ${ended.join(', ')}.`);
+    lock.release();
   });
 }
 
@@ -68,6 +77,23 @@ export async function concluded(work: () => Promise<void>): Promise<void> {
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
     process.exit(error instanceof UsageError ? EXIT_USAGE : EXIT_UNAVAILABLE);
+  }
+}
+
+/**
+ * Until it is released or this process ends. One at a time: of two, one would forget the processes that the other has started, and
+ * nothing would ever end them.
+ */
+function lockFolder(folder: string): DirectoryLock {
+  try {
+    return lockDirectory(folder);
+  } catch (error) {
+    if (!(error instanceof LogInUseError)) throw error;
+    const owner = error.pid === undefined ? '' : ` (process ${error.pid})`;
+    throw new UnavailableError(
+      `another "up" or "down" works in ${folder}${owner}; try again when it is done`,
+      { cause: error },
+    );
   }
 }
 
