@@ -42,7 +42,9 @@ function problem(config: unknown): string {
 
 test('what is left out has a default', () => {
   const config = load(GOOD);
-  expect(config.etcd).toEqual({ ...GOOD.etcd, prefix: 'leasehold/', leaseTtlSeconds: 5, callMs: 1_000 });
+  const quotaBytes = 2 * 1024 ** 3;
+  const defaults = { prefix: 'leasehold/', leaseTtlSeconds: 5, callMs: 1_000, quotaBytes };
+  expect(config.etcd).toEqual({ ...GOOD.etcd, ...defaults });
   expect(config.suspicion).toEqual({ silenceMs: 400, everyMs: 30_000 });
   expect(config.logLevel).toBe('info');
 });
