@@ -57,6 +57,8 @@ export class AppGrant {
   #state: 'believed' | 'gaveUp' | 'lost' = 'believed';
   #deadlineMs: number;
   #believedFromMs: number;
+  /** It learned of the loss by asking, and the stream has not told it yet: that is no second telling. */
+  #isToBeTold = false;
   readonly #shares: AppShare[] = [];
 
   /** `deadlineMs`: on the machine's monotonic clock, as the answer said. */
@@ -130,6 +132,9 @@ export class AppGrant {
 
   /** Told on the stream: each time counts, since it must be told once. */
   toldLost(): void {
+    const isNews = !this.#isToBeTold;
+    this.#isToBeTold = false;
+    if (!isNews) return;
     if (this.#state === 'believed') this.#noteBelief();
     this.#state = 'lost';
     this.options.judge.client({ type: 'lost', ...this.#subject, at: this.#world.nowMs });
@@ -137,7 +142,9 @@ export class AppGrant {
 
   /** Found out by asking. */
   foundLost(): void {
-    if (this.#state === 'believed') this.toldLost();
+    if (this.#state !== 'believed') return;
+    this.toldLost();
+    this.#isToBeTold = true;
   }
 
   /** Its application is dead and believes nothing any more. */
