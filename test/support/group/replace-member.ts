@@ -34,7 +34,7 @@ export async function replaceMember(
       '--initial-cluster-state=existing',
     ],
     // A learner is not healthy before it is promoted: it serves when it answers at all.
-    healthUrl: new URL('/version', planned.healthUrl).href,
+    healthUrl: new URL('/version', flag(args, 'listen-client-urls')).href,
   }));
   await bench.group.start([name]);
   await again(() => any.promote(newId));
