@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import { ensureEtcd } from '../scripts/etcd.mjs';
 import { LocalGroup } from '../src/cli/group/local-group.ts';
 import { MEMBERS } from '../src/cli/group/plan.ts';
-import type { MemberStatus } from '../src/server/member/member.ts';
+import type { MemberStatus } from '../src/server/member/member-status.ts';
 import { atEnd } from './endings.ts';
 
 const SERVERS = MEMBERS.map((name) => `server-${name}`);

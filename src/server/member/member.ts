@@ -5,18 +5,14 @@
 import { ok as assert } from 'node:assert';
 import type { NamespaceConfig } from '../../api/config.ts';
 import type { HistoryEntry } from '../../api/entry.ts';
-import type { Position } from '../../api/wire.ts';
 import type { State } from '../../core/index.ts';
 import { LogUnavailableError } from '../../log/errors.ts';
 import {
   DeposedError,
   HaltedError,
-  type LeaderRecord,
   type LockLog,
-  type LogPosition,
   ReplacedError,
   type RollBackProof,
-  TrimmedError,
 } from '../../log/port.ts';
 import type { MarkOutcome, ServerGauges, SpaceGauges } from '../../platform/metrics.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
@@ -34,8 +30,11 @@ import { SpaceKeeper } from '../snapshots/space.ts';
 import { DesiredConfig } from './desired-config.ts';
 import { gaugesOf } from './gauges.ts';
 import { haltMessage } from './halt-message.ts';
+import { LeaderWatch } from './leader-watch.ts';
+import { LogStanding, type StandingDepth } from './log-standing.ts';
+import { askLog, type MemberStatus, memberStatus } from './member-status.ts';
 import { Standby } from './standby.ts';
-import { SUSPICION_REASON, Suspicion, type SuspicionSettings } from './suspicion.ts';
+import type { SuspicionSettings } from './suspicion.ts';
 import { type Watcher, Watchers } from './watchers.ts';
 
 /** How long a request waits for a leader. */
@@ -46,23 +45,12 @@ const LEADER_SEEN_MS = 700;
 const ANSWER_MS = 1_000;
 /** Pause before what failed is tried again. */
 const RETRY_MS = 250;
-/** The log is asked for so long what a status says of it. */
-const STATUS_MS_MAX = 1_000;
 const NOTHING = (): void => undefined;
-const UNANSWERED = [null, null] as const;
 /** How often a replica looks whether its log may still be served. */
 const STANDING_MS = 1_000;
 /** After a hand-over the others get so long to win before it campaigns again. */
 const HOLD_BACK_MS = 2_000;
 const NEW_LINEAGE_COMMAND = 'leasehold group new-lineage';
-/** How often a standby judges its leader. */
-const WATCH_MS = 50;
-/**
- * A judgement that comes so much later than planned: this process stood still, and what it has not heard lies in its sockets. Short against
- * the silence that makes a suspicion, or a standstill just below it would count.
- */
-const STALL_MS = 100;
-
 export interface MemberOptions {
   readonly runtime: Runtime;
   readonly log: LockLog;
@@ -91,33 +79,12 @@ export interface MemberOptions {
   readonly onHalted: (error: unknown) => void;
 }
 
-export interface MemberStatus {
-  readonly serverId: string;
-  /** `halted`: the log was rolled back, and nobody serves it. */
-  readonly role: 'leading' | 'following' | 'starting' | 'halted';
-  readonly halted: RollBackProof | null;
-  /** So long nothing is granted yet, since a new lineage has begun; known to the leader. */
-  readonly quietMs: number;
-  readonly position: Position;
-  /** The newest entry of the log; null: the log does not answer. */
-  readonly logIndex: number | null;
-  /** Entries that it has not applied yet, as far as it knows. */
-  readonly lag: number;
-  /** Who leads by the log. */
-  readonly leader: LeaderRecord | null;
-  /** Whether its front end can pass requests on. */
-  readonly isOnLeader: boolean;
-  readonly clients: number;
-  readonly sessions: number;
-  readonly held: number;
-  readonly waiting: number;
-}
-
 export class Member {
   readonly frontEnd: FrontEnd;
   readonly #options: MemberOptions;
   readonly #link: LeaderLink;
-  readonly #suspicion: Suspicion;
+  readonly #leaderWatch: LeaderWatch;
+  readonly #standing: LogStanding;
   readonly #desired: DesiredConfig;
   /** Configurations are brought into force one after the other. */
   #configuring: Promise<void> = Promise.resolve();
@@ -126,20 +93,13 @@ export class Member {
   #recent = new RecentEvents();
   #standby: Standby | null = null;
   #leader: Leader | null = null;
-  #watch: Timer | null = null;
   #isStopped = false;
   /** Ends the wait of whoever waits until this replica leads no more. */
   #endLeadership: (reason: StopReason) => void = () => undefined;
   #holdBackUntilMs = Number.NEGATIVE_INFINITY;
-  /** The newest entry that this process has seen committed: a mark of its own (rule S10). */
-  #seen: LogPosition = { index: 0, hash: '' };
   #halted: RollBackProof | null = null;
   #isReplaced = false;
-  #standing: Timer | null = null;
-  /** This replica has ended a leadership and not seen the next one yet. */
-  #hasEvicted = false;
-  /** When this process last went on after a standstill, monotonic. */
-  #wokeUpAtMs = Number.NEGATIVE_INFINITY;
+  #standingCheck: Timer | null = null;
   /** Ends what runs beside the leader. */
   #endBeside: () => void = NOTHING;
 
@@ -147,7 +107,7 @@ export class Member {
     const { runtime, log, serverId, dial } = options;
     this.#options = options;
     this.#watchers = new Watchers(runtime.logger);
-    this.#suspicion = new Suspicion(options.suspicion);
+    this.#standing = new LogStanding(runtime, log, serverId);
     this.#desired = new DesiredConfig(options.config);
     this.frontEnd = new FrontEnd(runtime, () => this.state?.config ?? this.#desired.wanted, {
       patienceMs: PATIENCE_MS,
@@ -159,6 +119,14 @@ export class Member {
     this.#space = new SpaceKeeper({ runtime, log, leader: () => this.#leader });
     const appliedIndex = (): number => this.#standby?.index ?? 0;
     this.#link = new LeaderLink({ runtime, log, serverId, frontEnd: this.frontEnd, dial, appliedIndex });
+    this.#leaderWatch = new LeaderWatch({
+      runtime,
+      log,
+      suspicion: options.suspicion,
+      link: this.#link,
+      silenceMs: () => this.#silenceMs,
+      isLeading: () => this.#leader !== null,
+    });
   }
 
   /** Serves clients from the start, though nothing is answered before a leader is found. */
@@ -198,34 +166,18 @@ export class Member {
   }
 
   async status(): Promise<MemberStatus> {
-    const { state } = this;
-    const { log, serverId } = this.#options;
-    const halted = this.#halted;
-    const answers = Promise.all([log.head(), log.leader()]).catch(orUnanswered);
-    const [head, leader] = await Promise.race([answers, this.#patience()]);
-    const index = this.#leader?.position.index ?? this.#standby?.index ?? 0;
-    return {
+    const { log, serverId, runtime } = this.#options;
+    const byLog = await askLog(log, runtime.timers);
+    return memberStatus({
       serverId,
-      halted,
-      quietMs: this.#leader?.quietMs ?? 0,
-      role:
-        halted !== null
-          ? 'halted'
-          : this.#leader !== null
-            ? 'leading'
-            : this.#standby !== null
-              ? 'following'
-              : 'starting',
-      position: { lineage: log.lineage, epoch: state?.epoch ?? 0, index },
-      logIndex: head?.index ?? null,
-      lag: Math.max(0, (head?.index ?? 0) - index),
-      leader,
+      lineage: log.lineage,
+      halted: this.#halted,
+      leader: this.#leader,
+      standby: this.#standby,
       isOnLeader: this.#link.isOnLeader,
       clients: this.frontEnd.clients,
-      sessions: state?.sessions.size ?? 0,
-      held: state?.holds ?? 0,
-      waiting: state?.waits ?? 0,
-    };
+      byLog,
+    });
   }
 
   /** Figures for /metrics; null before the log has been read. */
@@ -256,8 +208,8 @@ export class Member {
   async stop(): Promise<void> {
     if (this.#isStopped) return;
     this.#isStopped = true;
-    this.#watch?.cancel();
-    this.#standing?.cancel();
+    this.#leaderWatch.stop();
+    this.#standingCheck?.cancel();
     this.#endBeside();
     this.#space.stop();
     await this.#leader?.stop();
@@ -302,7 +254,7 @@ export class Member {
       await this.#holdBack();
       const led = await this.#campaign(standby);
       standby.stop();
-      this.#remember(standby.head);
+      this.#standing.remember(standby.head);
       if (led?.kind === 'failed') {
         this.#options.runtime.logger.error({ error: led.error }, 'this leader has failed; it follows again');
       }
@@ -325,7 +277,7 @@ export class Member {
       });
       this.#standby = standby;
       if (standby.state.configVersion > 0) this.#desired.saw(standby.state.config);
-      this.#watchLeader();
+      this.#leaderWatch.start();
       return standby;
     } catch (error) {
       if (!(error instanceof LogUnavailableError)) throw error;
@@ -364,7 +316,7 @@ export class Member {
       runtime,
       log,
       serverId,
-      reason: () => (this.#hasEvicted ? SUSPICION_REASON : 'nobody led'),
+      reason: () => this.#leaderWatch.reasonToLead,
       tokenFloor: floorOfBirth(runtime.clock.wallMs()),
       beatWhenIdle: true,
       recover,
@@ -387,9 +339,8 @@ export class Member {
       await leader.stop();
       return { kind: 'deposed' };
     }
-    this.#watch?.cancel();
+    this.#leaderWatch.led();
     this.#standby = null;
-    this.#hasEvicted = false;
     this.#leader = leader;
     const { logger } = this.#options.runtime;
     logger.info({ epoch: leader.position.epoch, index: leader.position.index }, 'leads');
@@ -401,7 +352,7 @@ export class Member {
     } else if (isOwnConfig) await this.#configure(leader);
     const reason = await stopped;
     logger.warn({ kind: reason.kind }, 'leads no more');
-    this.#remember(leader.head);
+    this.#standing.remember(leader.head);
     this.#endBeside();
     this.#leader = null;
     this.#options.onDeposed?.();
@@ -425,7 +376,7 @@ export class Member {
 
   /** Won: reads to the end of the log, however often that takes. */
   async #finish(standby: Standby): Promise<Recovered> {
-    this.#watch?.cancel();
+    this.#leaderWatch.stop();
     for (;;) {
       try {
         return await standby.finish();
@@ -443,42 +394,8 @@ export class Member {
     this.#link.sawEpoch(epoch);
     for (const event of events) {
       if (event.type === 'configured') this.#desired.saw(this.#standby?.state.config ?? null);
-      if (event.type !== 'tookOver') continue;
-      this.#hasEvicted = false;
-      if (event.reason === SUSPICION_REASON) this.#suspicion.happened(this.#nowMs());
+      if (event.type === 'tookOver') this.#leaderWatch.sawTakeOver(event.reason);
     }
-  }
-
-  #watchLeader(): void {
-    this.#watch?.cancel();
-    const dueMs = this.#nowMs() + WATCH_MS;
-    this.#watch = this.#options.runtime.timers.after(WATCH_MS, () => {
-      if (this.#nowMs() - dueMs > STALL_MS) this.#wokeUpAtMs = this.#nowMs();
-      this.#judgeLeader();
-      this.#watchLeader();
-    });
-  }
-
-  #judgeLeader(): void {
-    const { isUnheard, epochAgeMs, epoch } = this.#link;
-    const now = this.#nowMs();
-    // Its own standstill is no silence of the leader's.
-    const silentMs = Math.min(this.#silenceMs, now - this.#wokeUpAtMs);
-    if (!this.#suspicion.isDue({ isUnheard, epochAgeMs, silentMs }, now)) return;
-    assert(this.#leader === null, 'no leader suspects itself');
-    this.#suspicion.happened(now);
-    const { log, runtime } = this.#options;
-    runtime.logger.warn({ epoch, silentMs }, 'the leader seems dead; its leadership is ended');
-    this.#hasEvicted = true;
-    log.evict(epoch).then(
-      (wasInForce) => {
-        // It was over already: what follows is not this replica's doing.
-        if (!wasInForce) this.#hasEvicted = false;
-      },
-      (error: unknown) => {
-        runtime.logger.warn({ epoch, error }, 'the leadership could not be ended');
-      },
-    );
   }
 
   /** Rule S6: to another replica, if one is here to take over; it gets a while to win first. */
@@ -501,13 +418,9 @@ export class Member {
     while (this.#isOn && this.#nowMs() < this.#holdBackUntilMs && !this.#link.isOnLeader) await this.#pause();
   }
 
-  #remember(head: LogPosition): void {
-    if (head.index > this.#seen.index) this.#seen = head;
-  }
-
   #watchStanding(): void {
     if (this.#isStopped || this.#isReplaced) return;
-    this.#standing = this.#options.runtime.timers.after(STANDING_MS, () => {
+    this.#standingCheck = this.#options.runtime.timers.after(STANDING_MS, () => {
       this.#checkLog('head')
         .catch((error: unknown) => {
           if (error instanceof HaltedError || error instanceof ReplacedError) this.#failed(error);
@@ -516,38 +429,11 @@ export class Member {
     });
   }
 
-  /**
-   * Whether the log is still the one that was opened, may be served, and has what this process has seen committed. `head`: as far as its
-   * head shows that. @throws HaltedError, ReplacedError
-   */
-  async #checkLog(depth: 'head' | 'entry'): Promise<void> {
-    const { log, serverId, runtime } = this.#options;
+  /** @throws HaltedError, ReplacedError */
+  #checkLog(depth: StandingDepth): Promise<void> {
     const current = this.#leader?.head ?? this.#standby?.head;
-    if (current !== undefined) this.#remember(current);
-    const seen = this.#seen;
-    const { lineage, head, halted } = await log.standing();
-    if (lineage !== log.lineage) throw new ReplacedError();
-    if (halted !== null) throw new HaltedError(halted);
-    const found = await this.#hashAt(seen.index, head, depth);
-    if (found === null || found === seen.hash) return;
-    const about = { lineage, seenBy: 'replica', seen, found, headIndex: head.index } as const;
-    const proof = { ...about, serverId, wallMs: runtime.clock.wallMs() };
-    await log.halt(proof);
-    throw new HaltedError(proof);
-  }
-
-  /** Empty: the log ends before it. Null: it cannot be told. */
-  async #hashAt(index: number, head: LogPosition, depth: 'head' | 'entry'): Promise<string | null> {
-    if (index === 0) return null;
-    if (index > head.index) return '';
-    if (index === head.index) return head.hash;
-    if (depth === 'head') return null;
-    try {
-      return await this.#options.log.entryHash(index);
-    } catch (error) {
-      if (error instanceof TrimmedError) return null;
-      throw error;
-    }
+    if (current !== undefined) this.#standing.remember(current);
+    return this.#standing.check(depth);
   }
 
   /** It cannot go on as it is. What looks like damage may be a log that was rolled back or begun anew. */
@@ -577,7 +463,7 @@ export class Member {
     this.#halted = proof;
     assert(!this.#isOn, 'a halted replica neither follows nor leads');
     this.#options.runtime.logger.error({ proof }, 'the log was rolled back; this replica serves nothing');
-    this.#watch?.cancel();
+    this.#leaderWatch.stop();
     this.#standby?.stop();
     this.#link.stop();
     this.frontEnd.halt(haltMessage(proof, NEW_LINEAGE_COMMAND));
@@ -591,11 +477,6 @@ export class Member {
     this.#options.onReplaced?.();
   }
 
-  async #patience(): Promise<typeof UNANSWERED> {
-    await new Promise<void>((resolve) => void this.#options.runtime.timers.after(STATUS_MS_MAX, resolve));
-    return UNANSWERED;
-  }
-
   #pause(): Promise<void> {
     return new Promise((resolve) => void this.#options.runtime.timers.after(RETRY_MS, resolve));
   }
@@ -603,9 +484,4 @@ export class Member {
   #nowMs(): number {
     return this.#options.runtime.clock.monotonicMs();
   }
-}
-
-function orUnanswered(error: unknown): typeof UNANSWERED {
-  if (error instanceof LogUnavailableError) return UNANSWERED;
-  throw error;
 }

@@ -10,7 +10,7 @@ import { LocalGroup } from '../../../src/cli/group/local-group.ts';
 import { MEMBERS, type PlannedProcess } from '../../../src/cli/group/plan.ts';
 import { openEtcdLog } from '../../../src/log/etcd/etcd-log.ts';
 import { createSystemRuntime } from '../../../src/platform/system-runtime.ts';
-import type { MemberStatus } from '../../../src/server/member/member.ts';
+import type { MemberStatus } from '../../../src/server/member/member-status.ts';
 import { history } from '../../../src/server/snapshots/recovery.ts';
 import { EtcdAdmin } from './etcd-admin.ts';
 import { ProxyNet } from './proxy-net.ts';
