@@ -3,7 +3,7 @@
  * (rules L5, S11).
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { ensureEtcd } from '../../scripts/etcd.mjs';
 import type { ClientCommand, CommandResult } from '../../src/api/entry.ts';
 import { FORMAT_VERSION } from '../../src/api/limits.ts';
@@ -29,6 +29,13 @@ const runtime = createSystemRuntime({ logLevel: 'silent' });
 
 beforeAll(async () => void (await ensureEtcd()), ETCD_START_MS_MAX);
 
+/** What a test has started, so that its etcd ends also when an assertion fails. */
+const endings: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+}, 60_000);
+
 /** An etcd and one lock server, with a front end's stream that asks and is answered. */
 class Scene {
   readonly etcd: TestEtcd;
@@ -51,6 +58,7 @@ class Scene {
 
   static async start(): Promise<Scene> {
     const etcd = await TestEtcd.start({ flags: [`--quota-backend-bytes=${QUOTA_BYTES}`] });
+    endings.push(() => etcd.stop());
     const log = await openEtcdLog({
       ...runtime,
       endpoints: [etcd.endpoint],
@@ -68,12 +76,15 @@ class Scene {
         throw error;
       },
     });
+    endings.push(() => member.stop());
     const deadline = performance.now() + LEADER_MS_MAX;
     while (member.leader === null || member.leader.state.config === null) {
       if (performance.now() > deadline) throw new Error('nobody leads');
       await pause(20);
     }
-    return new Scene(etcd, log, member, member.leader);
+    const scene = new Scene(etcd, log, member, member.leader);
+    endings.push(async () => clearInterval(scene.#keepalives));
+    return scene;
   }
 
   get state() {
@@ -105,12 +116,6 @@ class Scene {
   async usedShare(): Promise<number> {
     const space = await this.log.space();
     return (space?.usedBytes ?? 0) / QUOTA_BYTES;
-  }
-
-  async end(): Promise<void> {
-    clearInterval(this.#keepalives);
-    await this.member.stop();
-    await this.etcd.stop();
   }
 
   #answered(frame: LeaderFrame): void {
@@ -191,7 +196,6 @@ test('far more than the quota is written: at 70 % space is made, and what is hel
   expect((await scene.log.snapshots()).length).toBe(2);
   expect(await scene.log.retainedBytes()).toBeLessThan(QUOTA_BYTES);
   for (const { name, token } of kept) expect(scene.state.locks.get(name)?.hold?.token).toBe(token);
-  await scene.end();
 }, 240_000);
 
 test('at 85 % acquires are refused, and nothing else; with room again they are taken', async () => {
@@ -219,7 +223,6 @@ test('at 85 % acquires are refused, and nothing else; with room again they are t
     await pause(500);
   }
   for (const { name, token } of kept) expect(scene.state.locks.get(name)?.hold?.token).toBe(token);
-  await scene.end();
 }, 240_000);
 
 test('when etcd refuses all writes nothing expires and nothing is lost; it heals by itself', async () => {
@@ -250,5 +253,4 @@ test('when etcd refuses all writes nothing expires and nothing is lost; it heals
   for (const { name: kept, token } of held.slice(1))
     expect(scene.state.locks.get(kept)?.hold?.token).toBe(token);
   expect(scene.state.holds).toBe(held.length - 1);
-  await scene.end();
 }, 240_000);
