@@ -72,7 +72,7 @@ test('leasehold dev on an older copy of its log halts, and begins anew with a ne
 }, 90_000);
 
 test(
-  'a group on real etcd whose members were all set back halts, and begins anew with a new lineage',
+  'cases G10 and G11: a group on real etcd whose members were all set back halts, and begins anew with a new lineage',
   async () => {
     const bench = await GroupBench.start();
     const clients = new GroupClients(bench);

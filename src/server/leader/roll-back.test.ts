@@ -99,7 +99,7 @@ describe('one replica', () => {
     expect(pod.jobs.store.standing().halted?.found).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  test('of a new lineage grants nothing for as long as old grants may be believed in, then with higher tokens', async () => {
+  test('case G12: of a new lineage ends all sessions and grants nothing for as long as old grants may be believed in, then with higher tokens', async () => {
     const pod = await Pod.start();
     const { sessionId, token } = await pod.holding('a');
     await pod.runtime.pass(5_000);
