@@ -1,4 +1,5 @@
 /** `leasehold group members`, `hand-over` and `snapshot`: through the admin socket of any server of the group. */
+import type { MembersResponse } from '../../server/grpc/messages.ts';
 import { withAdminClient } from '../admin/with-admin-client.ts';
 import type { AdminTarget, OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
@@ -17,16 +18,24 @@ export async function members(flags: OfGroup): Promise<boolean> {
   const rows = answer.members.map((member) => [
     member.serverId,
     member.role,
-    String(member.position.epoch),
-    String(member.position.index),
-    String(member.lag),
-    member.connected ? 'yes' : 'no',
-    String(member.clients),
+    ...figuresOf(member),
     member.problem,
   ]);
   const lines = flags.output === 'json' ? [JSON.stringify(answer, null, 2)] : table(HEAD, rows);
   for (const line of lines) await print(line);
   return answer.members.every(({ problem }) => problem === '');
+}
+
+/** Nothing is known of one that does not answer: least of all that it is not behind. */
+function figuresOf({
+  role,
+  position,
+  lag,
+  connected,
+  clients,
+}: MembersResponse['members'][number]): string[] {
+  if (role === 'unreachable') return ['-', '-', '-', 'no', '-'];
+  return [`${position.epoch}`, `${position.index}`, `${lag}`, connected ? 'yes' : 'no', `${clients}`];
 }
 
 export async function handOver(flags: OfGroup & { readonly to?: string }): Promise<boolean> {

@@ -18,7 +18,7 @@ export async function membersOf(served: Served, request: MembersRequest): Promis
         const answer = await peers.ask(serverId, 'leasehold.v1.Inspect', 'Members', asked, ANSWER_MS_MAX);
         return (answer as unknown as MembersResponse).members[0] ?? unreachable(serverId, 'it said nothing');
       } catch (error) {
-        return unreachable(serverId, error instanceof Error ? error.message : String(error));
+        return unreachable(serverId, whyUnreachable(error));
       }
     }),
   );
@@ -48,6 +48,13 @@ function problemOf({ role, lag, logIndex, connected }: MemberMessage): string {
 async function ownReport({ replica }: Served): Promise<MemberMessage> {
   const { serverId, role, position, logIndex, connected, clients } = await replica.status();
   return { serverId, role, position, logIndex: logIndex ?? 0, lag: 0, connected, clients, problem: '' };
+}
+
+/** gRPC tells every address that it tried, and how to go on; people want the first cause. */
+function whyUnreachable(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  const cause = /\b(E[A-Z]{3,}(?: [0-9a-f.:[\]]+)?)/.exec(text)?.[1];
+  return cause === undefined ? text : `no connection: ${cause}`;
 }
 
 function unreachable(serverId: string, problem: string): MemberMessage {
