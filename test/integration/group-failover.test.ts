@@ -122,25 +122,31 @@ test('a front end that stands still costs nobody a session: its clients go elsew
   bench.group.signal(SERVERS[frozen] as string, 'SIGCONT');
 }, 60_000);
 
-test('SIGTERM hands over', async () => {
-  await clients.spread();
-  const leader = await bench.leader();
-  const sentMs = performance.now();
-  bench.group.signal(leader, 'SIGTERM');
-  // New requests through the others, from the moment of the signal on, until one is granted by the successor.
-  let tookMs = 0;
-  for (let at = 0; ; at++) {
-    const others = await Promise.all(except(leader).map((server) => bench.status(SERVERS[server] as string)));
-    const isLed = others.some((status) => status?.role === 'leading');
-    tookMs = await grantedThrough(except(leader), `term-${at}`, sentMs);
-    if (isLed) break;
-  }
-  console.log(`SIGTERM of the leader to a grant of its successor: ${Math.round(tookMs)} ms`);
-  expect(tookMs).toBeLessThan(HAND_OVER_MS_MAX);
-  await bench.group.ended(leader, 10_000);
-  await expectIntact();
-  await bench.group.start([leader]);
-}, 60_000);
+test.each(['SIGTERM', 'SIGHUP'] as const)(
+  '%s hands over',
+  async (signal) => {
+    await clients.spread();
+    const leader = await bench.leader();
+    const sentMs = performance.now();
+    bench.group.signal(leader, signal);
+    // New requests through the others, from the moment of the signal on, until one is granted by the successor.
+    let tookMs = 0;
+    for (let at = 0; ; at++) {
+      const others = await Promise.all(
+        except(leader).map((server) => bench.status(SERVERS[server] as string)),
+      );
+      const isLed = others.some((status) => status?.role === 'leading');
+      tookMs = await grantedThrough(except(leader), `${signal}-${at}`, sentMs);
+      if (isLed) break;
+    }
+    console.log(`${signal} of the leader to a grant of its successor: ${Math.round(tookMs)} ms`);
+    expect(tookMs).toBeLessThan(HAND_OVER_MS_MAX);
+    await bench.group.ended(leader, 10_000);
+    await expectIntact();
+    await bench.group.start([leader]);
+  },
+  60_000,
+);
 
 test('a leader that stood still for longer than its lease is deposed and says nothing more', async () => {
   await clients.spread();

@@ -6,6 +6,7 @@ import { formatFindings } from '../../platform/manifests/format.ts';
 import { createSystemRuntime, type LogLevel } from '../../platform/system-runtime.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
 import { UsageError } from '../errors.ts';
+import { onStopSignals } from '../stop-signals.ts';
 import { type DevServer, ManifestsInvalid, type ReloadReport, startDev } from './dev-server.ts';
 
 export interface DevFlags {
@@ -41,7 +42,7 @@ export async function runDev(flags: DevFlags): Promise<void> {
   } catch (error) {
     fail(error);
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop(0));
+  onStopSignals(() => void stop(0));
   if (flags.output === 'json') console.log(JSON.stringify(describe(server, flags)));
   else printStart(server, flags);
 }

@@ -14,7 +14,7 @@ export function serverCommand(): Command {
 
 const HELP = `
 One of the servers of a group leads, the others follow its log and take over when it is gone.
-Clients may connect to any of them. SIGTERM hands over and ends it.
+Clients may connect to any of them. SIGTERM (or SIGHUP) hands over and ends it.
 
 Example of a configuration:
   serverId: a

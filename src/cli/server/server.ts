@@ -3,6 +3,7 @@ import { createSystemRuntime } from '../../platform/system-runtime.ts';
 import { besideConfig, loadConfig } from '../config-file.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
 import { UsageError } from '../errors.ts';
+import { onStopSignals } from '../stop-signals.ts';
 import { redacted, type ServerConfig, serverConfig, serverConfigProblems } from './config.ts';
 import { type LockServer, startLockServer } from './lock-server.ts';
 import { loadNamespace } from './namespace.ts';
@@ -20,7 +21,7 @@ export async function runServer(file: string): Promise<void> {
     await server.stop();
     process.exit(0);
   };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop());
+  onStopSignals(() => void stop());
   try {
     const config = withPaths(file, loadConfig(file, serverConfig, serverConfigProblems));
     const beside = (path: string): string => besideConfig(file, path);

@@ -3,6 +3,7 @@ import { createSystemRuntime } from '../../platform/system-runtime.ts';
 import { besideConfig, loadConfig } from '../config-file.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
 import { UsageError } from '../errors.ts';
+import { onStopSignals } from '../stop-signals.ts';
 import { sidecarConfig, sidecarConfigProblems } from './config.ts';
 import { type SidecarServer, startSidecar } from './sidecar-server.ts';
 
@@ -15,7 +16,7 @@ export async function runSidecar(file: string): Promise<void> {
     await sidecar.stop();
     process.exit(0);
   };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop());
+  onStopSignals(() => void stop());
   try {
     const config = loadConfig(file, sidecarConfig, sidecarConfigProblems);
     const beside = (path: string): string => besideConfig(file, path);
