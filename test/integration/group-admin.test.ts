@@ -228,6 +228,16 @@ test('nothing is handed over to who leads already, to a stranger, or to one that
   await bench.group.start([follower]);
 }, 60_000);
 
+test('a follower that is asked while the leader lies dead waits for its successor, and blames no socket', async () => {
+  const leader = await bench.leader();
+  const follower = SERVERS.find((name) => name !== leader) as string;
+  await bench.kill(leader);
+  const { code, stdout, stderr } = await cli(follower, 'group', 'snapshot');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/^a snapshot of the state at entry \d+/);
+  await bench.group.start([leader]);
+}, 60_000);
+
 test('a configuration comes from the file, and Configure says so', async () => {
   const admin = adminOf(await serverThat('follow'));
   await expect(admin.configure('', 2, null)).rejects.toThrow(/comes from its manifest/);

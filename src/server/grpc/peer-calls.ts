@@ -64,7 +64,7 @@ export class PeerCalls {
           return await this.ask(leader.serverId, service, method, request, withinMs);
         }
       } catch (error) {
-        if (!isNotLeading(error)) throw error;
+        if (!isNotLeading(error) && !isNotConnected(error)) throw error;
       }
       if (runtime.clock.monotonicMs() - startedMs > LEADER_MS_MAX) {
         throw new LeaseholdError('UNAVAILABLE', 'no lock server leads this namespace right now');
@@ -118,6 +118,11 @@ export class PeerCalls {
 /** `ABORTED`: the replica does not lead, and has done nothing. */
 function isNotLeading(error: unknown): boolean {
   return isServiceError(error) && error.code === status.ABORTED;
+}
+
+/** The leader that the log names has died: the call was never sent, and a successor is on its way. */
+function isNotConnected(error: unknown): boolean {
+  return isServiceError(error) && error.code === status.UNAVAILABLE && error.details.includes('ECONNREFUSED');
 }
 
 export function isServiceError(error: unknown): error is ServiceError {
