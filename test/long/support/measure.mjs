@@ -4,7 +4,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
 
-const file = process.env.LEASEHOLD_MEASURE_FILE;
+const prefix = process.env.LEASEHOLD_MEASURE_FILE;
+const file = `${prefix}.${process.pid}`;
 let count = 0;
 
 /** Twice, with a turn in between: what finalizers let go is collected the second time. @param {() => void} collect */
@@ -18,7 +19,7 @@ async function measure(collect) {
   renameSync(`${file}.new`, `${file}`);
 }
 
-if (isMainThread && file !== undefined) {
+if (isMainThread && prefix !== undefined) {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
   process.on('SIGUSR2', () => void measure(collect));

@@ -44,22 +44,25 @@ export class MeasuredDev {
   }
 
   async memory(): Promise<Memory> {
-    this.#count++;
-    process.kill(this.process.pid, 'SIGUSR2');
-    const giveUpAt = Date.now() + MEASURE_MS_MAX;
-    for (;;) {
-      const text = existsSync(this.#file) ? readFileSync(this.#file, 'utf8') : '{"count":0}';
-      const { count, rss, heapUsed, external, descriptors } = JSON.parse(text) as Record<string, number>;
-      if (count === this.#count)
-        return {
-          rssBytes: rss ?? 0,
-          heapBytes: (heapUsed ?? 0) + (external ?? 0),
-          descriptors: descriptors ?? 0,
-        };
-      if (this.process.hasExited || Date.now() > giveUpAt)
-        throw new Error('the process could not be measured');
-      await pause(20);
-    }
+    return measure(this.process.pid, `${this.#file}.${this.process.pid}`, ++this.#count);
+  }
+}
+
+/** Of a process that has loaded `measure.mjs`; `asked`: how often it was asked, this time included. */
+export async function measure(pid: number, file: string, asked: number): Promise<Memory> {
+  process.kill(pid, 'SIGUSR2');
+  const giveUpAt = Date.now() + MEASURE_MS_MAX;
+  for (;;) {
+    const text = existsSync(file) ? readFileSync(file, 'utf8') : '{"count":0}';
+    const { count, rss, heapUsed, external, descriptors } = JSON.parse(text) as Record<string, number>;
+    if (count === asked)
+      return {
+        rssBytes: rss ?? 0,
+        heapBytes: (heapUsed ?? 0) + (external ?? 0),
+        descriptors: descriptors ?? 0,
+      };
+    if (Date.now() > giveUpAt) throw new Error(`process ${pid} could not be measured`);
+    await pause(20);
   }
 }
 

@@ -7,7 +7,7 @@ import { type Answered, HttpClient } from '../../support/http/client.ts';
 import type { Random } from '../../support/random.ts';
 import { PERMITS } from './mixed.ts';
 
-const ALIAS = 'mixed';
+const ALIAS_DEFAULT = 'mixed';
 const NAMES = 40;
 const POOLS = 6;
 const HOLD_MS_MAX = 60;
@@ -30,9 +30,11 @@ export class SoakWorker {
   readonly #client: HttpClient;
   readonly #counts: Counts;
   readonly random: Random;
+  readonly alias: string;
   #requests = 0;
 
-  constructor(port: number, random: Random, counts: Counts) {
+  constructor(port: number, random: Random, counts: Counts, alias = ALIAS_DEFAULT) {
+    this.alias = alias;
     this.#client = new HttpClient(port);
     this.random = random;
     this.#counts = counts;
@@ -96,7 +98,7 @@ export class SoakWorker {
   }
 
   path(name: string, action: string): string {
-    return `/v1/locks/${encodeURIComponent(`${ALIAS}/${name}`)}/${action}`;
+    return `/v1/locks/${encodeURIComponent(`${this.alias}/${name}`)}/${action}`;
   }
 
   async acquire(
@@ -199,7 +201,7 @@ const TURNS: Readonly<Record<string, Turn>> = {
   async looks(worker) {
     const { name } = worker.wanted();
     await worker.call('look', 'GET', worker.path(name, '').slice(0, -1));
-    await worker.call('list', 'GET', `/v1/locks?prefix=${ALIAS}%2F&limit=20`);
+    await worker.call('list', 'GET', `/v1/locks?prefix=${worker.alias}%2F&limit=20`);
     await worker.call('held', 'GET', worker.path(name, 'held?token=7'));
     const report = { token: 7, resource: 'soak' };
     await worker.call('stale report', 'POST', worker.path(name, 'stale-reports'), report);
