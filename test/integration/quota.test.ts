@@ -192,7 +192,8 @@ test('far more than the quota is written: at 70 % space is made, and what is hel
   }
   expect(refusedRounds).toBeLessThan(20);
   expect(highest).toBeGreaterThan(0.6);
-  expect(highest).toBeLessThan(0.85);
+  // From 85 % on acquires are refused; the share is looked at between rounds, so one of them may get in beyond.
+  expect(highest).toBeLessThan(0.85 + ROUND_BYTES / QUOTA_BYTES);
   expect((await scene.log.snapshots()).length).toBe(2);
   expect(await scene.log.retainedBytes()).toBeLessThan(QUOTA_BYTES);
   for (const { name, token } of kept) expect(scene.state.locks.get(name)?.hold?.token).toBe(token);

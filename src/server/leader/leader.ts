@@ -520,7 +520,8 @@ export class Leader {
 
   #due(): { readonly isBusyHour: boolean; readonly dueInMs: number } {
     return {
-      isBusyHour: this.#publisher.leases.size > 0 || this.#awaitsCommit,
+      // Sessions that are ending count: standbys cannot tell which of them still have a lease, and wait for beats as long as there are any.
+      isBusyHour: this.#state.sessions.size > 0 || this.#awaitsCommit,
       dueInMs: nextDue(this.#state) - this.#groupMs(),
     };
   }

@@ -137,6 +137,9 @@ test('replicas that hear nothing of each other do not depose each other without 
   const group = new VirtualGroup({ silenceMs: 5 });
   await group.led();
   await group.runtime.pass(1_000);
+  const { open, acquire } = sidecarOn(group, 0);
+  const { sessionId } = await group.runtime.until(open(), 1_000);
+  await group.runtime.until(acquire(sessionId, 'held', 0), 2_000);
   for (const server of group.servers) group.cut(server);
   await group.runtime.pass(120_000);
   const { epoch } = group.store.leader() ?? { epoch: 0 };

@@ -56,12 +56,13 @@ test('it applies what is committed, in order, and tells of it', async () => {
   await group.runtime.until(leader.stop(), 10_000);
 });
 
-test('it says how long nothing has been committed (rule S7)', async () => {
+test('it says how long nothing has been committed, as far as it has looked (rule S7)', async () => {
   const group = new Group();
   const leader = await group.leader();
   const standby = await group.standby();
-  await group.runtime.pass(1_000);
-  expect(standby.silentMs).toBeGreaterThanOrEqual(1_000);
+  await group.runtime.pass(1_090);
+  // The last look began at 1,000: what was committed since is not known.
+  expect(standby.silentMs).toBe(1_000);
   await group.runtime.until(leader.submit(openCommand()), 1_000);
   await group.runtime.pass(150);
   expect(standby.silentMs).toBeLessThanOrEqual(150);

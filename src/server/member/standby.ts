@@ -12,6 +12,11 @@ import type { SnapshotDuty } from '../snapshots/snapshot-duty.ts';
 
 /** How often it looks for new entries: the work left at a take-over is what one look has not seen yet. */
 const LOOK_MS = 100;
+/** With sessions open an entry comes every 250 ms. */
+const OVERDUE_MS = 300;
+const OVERDUE_LOOK_MS = 25;
+/** By then the leader has been suspected, if it can be. */
+const OVERDUE_MS_MAX = 2_000;
 
 export interface StandbyOptions {
   readonly runtime: Runtime;
@@ -37,11 +42,14 @@ export class Standby {
   #heardIndex = 0;
   /** Monotonic time at which the newest entry was seen (rule S7). */
   #lastEntryMs: number;
+  /** When the last look began that has come back. */
+  #lookedAtMs: number;
 
   private constructor(options: StandbyOptions, recovered: Recovered) {
     this.#options = options;
     this.#recovered = recovered;
     this.#lastEntryMs = options.runtime.clock.monotonicMs();
+    this.#lookedAtMs = this.#lastEntryMs;
     this.#plan();
   }
 
@@ -60,9 +68,12 @@ export class Standby {
     return this.#recovered.head;
   }
 
-  /** How long no new entry has been seen. */
+  /**
+   * How long no new entry has been seen, up to the last look that has come back: what was committed since is not known yet, and must not
+   * count as silence.
+   */
   get silentMs(): number {
-    return this.#options.runtime.clock.monotonicMs() - this.#lastEntryMs;
+    return Math.max(0, this.#lookedAtMs - this.#lastEntryMs);
   }
 
   get state(): Recovered['state'] {
@@ -83,12 +94,25 @@ export class Standby {
   }
 
   #plan(): void {
-    this.#timer = this.#options.runtime.timers.after(LOOK_MS, () => {
+    const { clock, timers } = this.#options.runtime;
+    this.#timer?.cancel();
+    this.#timer = timers.after(this.#nextLookMs(), () => {
+      const startedMs = clock.monotonicMs();
       this.#look = this.#lookOnce().then(
-        () => this.#looked(),
+        () => {
+          this.#lookedAtMs = startedMs;
+          this.#looked();
+        },
         (error: unknown) => this.#failed(error),
       );
     });
+  }
+
+  /** Sooner while a beat is overdue, so that a dead leader is noticed on time. */
+  #nextLookMs(): number {
+    const sinceMs = this.#options.runtime.clock.monotonicMs() - this.#lastEntryMs;
+    const isOverdue = sinceMs >= OVERDUE_MS && sinceMs < OVERDUE_MS_MAX && this.state.sessions.size > 0;
+    return isOverdue ? OVERDUE_LOOK_MS : LOOK_MS;
   }
 
   async #lookOnce(): Promise<void> {
