@@ -15,7 +15,6 @@ const FIXED_SEEDS = Array.from({ length: 16 }, (_, i) => i + 1);
 const FOUND_BEFORE = [
   { seed: 20_175, what: 'a grant under a revoke came back after a sleep of the machine' },
   { seed: 20_187, what: 'the judge did not take the opening of a stream for a sign of life' },
-  { seed: 611_602_049, what: 'a standby took the time since its last look for silence of the leader' },
   { seed: 400_736, what: 'the end of a session was told when the group had said who has the lock' },
 ];
 /** The same of runs as their seeds choose them. */
@@ -24,6 +23,7 @@ const FOUND_IN_GROUPS = [
     seed: 1_047,
     what: 'a front end sent a new leader an acquire again whose cancel had been committed too; a stopped standby suspected a sound leader',
   },
+  { seed: 611_602_049, what: 'a standby took the time since its last look for silence of the leader' },
 ];
 const RUN_MS = 180_000;
 

@@ -9,11 +9,6 @@ import { SUSPICION_REASON, Suspicion, type SuspicionSettings } from './suspicion
 
 /** How often a standby judges its leader. */
 const WATCH_MS = 50;
-/**
- * A judgement that comes so much later than planned: this process stood still, and what it has not heard lies in its sockets. Short against
- * the silence that makes a suspicion, or a standstill just below it would count.
- */
-const STALL_MS = 100;
 
 export interface LeaderWatchOptions {
   readonly runtime: Runtime;
@@ -21,7 +16,7 @@ export interface LeaderWatchOptions {
   readonly suspicion: SuspicionSettings;
   /** Who leads by the log, and what is heard of it on the stream. */
   readonly link: { readonly isUnheard: boolean; readonly epochAgeMs: number; readonly epoch: number };
-  /** How long no entry of it has been seen although one was due. */
+  /** How long looks at the log have found no entry of it although one was due. A standstill of this process is none: it did not look. */
   readonly silenceMs: () => number;
   readonly isLeading: () => boolean;
 }
@@ -32,8 +27,6 @@ export class LeaderWatch {
   #timer: Timer | null = null;
   /** This replica has ended a leadership and not seen the next one yet. */
   #hasEvicted = false;
-  /** When this process last went on after a standstill, monotonic. */
-  #wokeUpAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LeaderWatchOptions) {
     this.#options = options;
@@ -47,9 +40,7 @@ export class LeaderWatch {
 
   start(): void {
     this.#timer?.cancel();
-    const dueMs = this.#nowMs() + WATCH_MS;
     this.#timer = this.#options.runtime.timers.after(WATCH_MS, () => {
-      if (this.#nowMs() - dueMs > STALL_MS) this.#wokeUpAtMs = this.#nowMs();
       this.#judge();
       this.start();
     });
@@ -75,8 +66,7 @@ export class LeaderWatch {
     const { log, runtime, link, silenceMs, isLeading } = this.#options;
     const { isUnheard, epochAgeMs, epoch } = link;
     const now = this.#nowMs();
-    // Its own standstill is no silence of the leader's.
-    const silentMs = Math.min(silenceMs(), now - this.#wokeUpAtMs);
+    const silentMs = silenceMs();
     if (!this.#suspicion.isDue({ isUnheard, epochAgeMs, silentMs }, now)) return;
     assert(!isLeading(), 'no leader suspects itself');
     this.#suspicion.happened(now);

@@ -102,9 +102,9 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
     name: 'a standby takes its own standstill for silence of the leader',
     rule: 'S7',
     commit: 'ca18712',
-    file: 'src/server/member/leader-watch.ts',
-    from: 'const silentMs = Math.min(silenceMs(), now - this.#wokeUpAtMs);',
-    to: 'const silentMs = Math.max(silenceMs(), now - Math.max(this.#wokeUpAtMs, now));',
+    file: 'src/server/member/standby.ts',
+    from: 'return Math.max(0, this.#lookedAtMs - this.#lastEntryMs);',
+    to: 'return this.#options.runtime.clock.monotonicMs() - this.#lastEntryMs;',
     change: group([['serverPause', 8_000]]),
   },
   {
