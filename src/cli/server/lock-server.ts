@@ -10,7 +10,7 @@ import { openEtcdLog } from '../../log/etcd/etcd-log.ts';
 import type { LockLog } from '../../log/port.ts';
 import { createMetrics } from '../../platform/metrics.ts';
 import { labelled, type Runtime } from '../../platform/runtime.ts';
-import type { Shard } from '../../server/front-end/front-end.ts';
+import type { Shard } from '../../server/front-end/admission.ts';
 import { adminService } from '../../server/grpc/admin.ts';
 import { type AdminServer, startAdminServer } from '../../server/grpc/admin-server.ts';
 import { HealthService } from '../../server/grpc/health.ts';

@@ -1,5 +1,5 @@
 /** A front end while leaders come and go: clients keep their streams, their sessions and what they have asked (rules S2, S4, S8). */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { acquireCommand, namespaceConfig } from '../../../test/support/core.ts';
 import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
 import type {
@@ -10,6 +10,7 @@ import type {
   RelayFrame,
   ServerFrame,
 } from '../../api/wire.ts';
+import { ClientLimiters } from './client-limiters.ts';
 import { FrontEnd } from './front-end.ts';
 
 const IDENTITY = { account: 'a/b', podUid: '' };
@@ -264,6 +265,22 @@ describe('somebody leads, but out of reach of this front end (rule S8)', () => {
     const late = bench.client();
     await bench.runtime.pass(600);
     expect(late.isClosed()).toBe(true);
+  });
+
+  test('whoever is sent away leaves its limiter, or those of gone identities would add up', async () => {
+    const bench = new Bench();
+    const left = vi.fn();
+    vi.spyOn(ClientLimiters.prototype, 'of').mockReturnValue({
+      take: () => 0,
+      giveBack: () => undefined,
+      leave: left,
+    });
+    bench.client();
+    bench.client();
+    bench.isLedElsewhere = true;
+    await bench.runtime.pass(2_000);
+    expect(left).toHaveBeenCalledTimes(2);
+    vi.restoreAllMocks();
   });
 
   test('for less: they stay', async () => {

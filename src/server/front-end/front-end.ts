@@ -7,38 +7,25 @@
  */
 import { ok as assert } from 'node:assert';
 import type { NamespaceConfig } from '../../api/config.ts';
-import type { ClientCommand, Identity } from '../../api/entry.ts';
+import type { Identity } from '../../api/entry.ts';
 import { FORMAT_VERSION } from '../../api/limits.ts';
-import { bucketOf } from '../../api/names.ts';
 import type {
   Answer,
-  AnswerBody,
   ClientFrame,
   ClientHandler,
-  ClientRequest,
   ClientStream,
   LeaderFrame,
   Mark,
   Position,
-  ReadQuery,
-  Reattachment,
-  RelayFrame,
-  RelayGroup,
   RelayRequest,
   ServerFrame,
 } from '../../api/wire.ts';
-import { sha256 } from '../../core/index.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
-import { ClientLimiters, type SharedLimiter } from './client-limiters.ts';
+import { Admission, NOBODY_LEADS, type Shard, unavailable } from './admission.ts';
+import { type Client, complete, groupOf, type LeaderPort } from './client.ts';
+import { ClientLimiters } from './client-limiters.ts';
 import { ClientMemory } from './client-memory.ts';
-import { RateLimiter } from './rate-limiter.ts';
-import { requestProblem } from './validate.ts';
-
-/** The leader as a front end sees it; in one process the leader itself, in a group a stream to it. */
-export interface LeaderPort {
-  readonly position: Position;
-  send(frame: RelayFrame): void;
-}
+import { reattach, sendAgain } from './hand-on.ts';
 
 export interface FrontEndOptions {
   /**
@@ -59,45 +46,15 @@ export interface FrontEndOptions {
   readonly lineage?: string;
 }
 
-/** A group's part of its namespace's names: buckets, by the shard map of this version. */
-export interface Shard {
-  readonly mapVersion: number;
-  readonly serves: (bucket: number) => boolean;
-}
-
 /** Led elsewhere for so long, clients are sent away: waiting out rule S8 at two such front ends would cost them their sessions. */
 const LED_ELSEWHERE_MS = 1_000;
 /** How often clients hear that nobody leads; they rely on it for a second (rule S8). */
 const NO_LEADER_MS = 500;
-/** Sessions, and requests, in one frame of a re-attachment. */
-const PER_FRAME_MAX = 1_000;
-/** Clocks may differ by so much before a token counts as expired. */
-export const TOKEN_LEEWAY_MS = 60_000;
-
-interface Client {
-  readonly number: number;
-  readonly identity: Identity;
-  readonly handler: ClientHandler;
-  readonly limiter: SharedLimiter;
-  readonly memory: ClientMemory;
-  /** Wall time after which what it proved counts no more for anything new; infinite when nothing had to be proved. */
-  readonly provenUntilMs: number;
-  /** The leader that knows its identity. */
-  introducedTo: LeaderPort | null;
-  /** What it showed at first, or was given since: shown to each leader that comes (rule S10). */
-  mark: Mark | null;
-  /** Of the mark that it showed: its sessions from before this stream are of that lineage. Empty: it showed none. */
-  lineage: string;
-  hasSent: boolean;
-}
-
 export class FrontEnd {
   readonly #runtime: Runtime;
-  readonly #config: () => NamespaceConfig | null;
+  readonly #admission: Admission;
   readonly #clients = new Map<number, Client>();
-  readonly #namespaceLimiter: RateLimiter;
   readonly #clientLimiters: ClientLimiters;
-  readonly #shard: (() => Shard) | null;
   #lastClient = 0;
   #leader: LeaderPort | null = null;
   readonly #patienceMs: number | null;
@@ -124,14 +81,12 @@ export class FrontEnd {
   ) {
     this.#position = { lineage, epoch: 0, index: 0 };
     this.#runtime = runtime;
-    this.#config = config;
+    this.#admission = new Admission(runtime, config, shard ?? null);
     this.#patienceMs = patienceMs ?? null;
     this.#isLeaderless = isLeaderless;
     this.#isLedElsewhere = isLedElsewhere;
     this.#leaderlessSinceMs = runtime.clock.monotonicMs();
-    this.#namespaceLimiter = new RateLimiter(runtime.clock.monotonicMs());
     this.#clientLimiters = new ClientLimiters(runtime.clock);
-    this.#shard = shard ?? null;
     if (patienceMs !== undefined) this.#planTelling();
   }
 
@@ -222,6 +177,10 @@ export class FrontEnd {
   /** Closes every client stream, for instance because this replica stops. */
   close(): void {
     this.#leaderless?.cancel();
+    this.#closeAll();
+  }
+
+  #closeAll(): void {
     const clients = [...this.#clients.values()];
     this.#clients.clear();
     for (const { handler, limiter } of clients) {
@@ -230,33 +189,16 @@ export class FrontEnd {
     }
   }
 
-  /** What the leader before leaves to this one: first the sessions, then the requests, in order. */
   #handOn(leader: LeaderPort): void {
     const clients = [...this.#clients.values()];
-    const sessions = clients.flatMap(({ number: client, memory }) =>
-      [...memory.sessions].map(([session, attach]): Reattachment => ({ client, session, attach })),
-    );
-    const seen = this.#position;
-    for (const part of inParts(sessions)) {
-      leader.send({ format: FORMAT_VERSION, groups: [], closed: [], reattach: { sessions: part, seen } });
-    }
-    leader.send({ format: FORMAT_VERSION, groups: [], closed: [], allAttached: true });
+    reattach(leader, clients, this.#position);
     for (const client of clients) {
       const ids = client.memory.takeCancelled();
       if (ids.length === 0) continue;
       const answers = ids.map((id) => ({ id, body: unavailable('cancelled while nobody led') }));
       this.#send(client, { answers, notices: [] });
     }
-    for (const client of clients) {
-      const { mark, memory } = client;
-      if (mark !== null) {
-        const groups = [groupOf(client, leader, { requests: [], mark })];
-        leader.send({ format: FORMAT_VERSION, groups, closed: [] });
-      }
-      for (const requests of inParts(memory.unanswered)) {
-        leader.send({ format: FORMAT_VERSION, groups: [groupOf(client, leader, { requests })], closed: [] });
-      }
-    }
+    for (const client of clients) sendAgain(leader, client);
     for (const client of clients) this.#tellNewLeader(client);
   }
 
@@ -300,9 +242,7 @@ export class FrontEnd {
       { clients: this.#clients.size },
       'the leader is out of reach; clients are sent away',
     );
-    const clients = [...this.#clients.values()];
-    this.#clients.clear();
-    for (const { handler } of clients) handler.onClose();
+    this.#closeAll();
   }
 
   #closed(number: number): void {
@@ -320,8 +260,13 @@ export class FrontEnd {
     const mark = this.#shownBy(client, frame);
     const refused: Answer[] = [];
     const requests: RelayRequest[] = [];
+    const serving = {
+      lineage: this.#position.lineage,
+      isServed: this.#leader !== null || this.#patienceMs !== null,
+    };
     for (const request of frame.requests) {
-      const refusal = this.#refusal(client, request);
+      const refusal =
+        this.#halted === null ? this.#admission.refusal(client, request, serving) : unavailable(this.#halted);
       if (refusal !== null) {
         refused.push({ id: request.id, body: refusal });
         continue;
@@ -353,65 +298,6 @@ export class FrontEnd {
     return mark;
   }
 
-  /**
-   * Session ids begin anew with each lineage, so a session of another one must not be taken for one of this (rule S10). What was opened or
-   * attached over this very stream is of this one, and an attach proves itself by its secret.
-   */
-  #isOfOtherLineage({ lineage, memory }: Client, body: ClientRequest['body']): boolean {
-    const own = this.#position.lineage;
-    if (lineage === '' || own === '' || lineage === own) return false;
-    if (!('session' in body) || body.session === 0 || body.type === 'attachWithSecret') return false;
-    return !memory.sessions.has(body.session);
-  }
-
-  /** Refusals that need no state: they consume nothing, not even the request's key. */
-  #refusal(client: Client, { id, body }: ClientRequest): AnswerBody | null {
-    if (this.#halted !== null) return unavailable(this.#halted);
-    if (client.memory.isWaiting(id)) {
-      const message = `another request ${id} of this stream has no answer yet`;
-      return { type: 'rejected', code: 'INVALID', field: 'id', message };
-    }
-    const problem = requestProblem(body);
-    if (problem !== null) return { type: 'rejected', code: 'INVALID', ...problem };
-    if (this.#isOfOtherLineage(client, body)) {
-      return { type: 'refused', code: 'SESSION_EXPIRED', message: 'this session is of an earlier lineage' };
-    }
-    const isLimited = body.type === 'acquire' || body.type === 'getLock' || body.type === 'listLocks';
-    if ((isLimited || body.type === 'open') && this.#runtime.clock.wallMs() > client.provenUntilMs) {
-      return expired(client.provenUntilMs);
-    }
-    const elsewhere = this.#elsewhere(body);
-    if (elsewhere !== null) return elsewhere;
-    if (this.#leader === null && this.#patienceMs === null) return unavailable(NOBODY_LEADS);
-    // Rule S9: what gives something back, or keeps it, has no rate limit.
-    return isLimited ? this.#rateRefusal(client) : null;
-  }
-
-  /** What is held already is kept and given back here, whatever the map says of its name by now. */
-  #elsewhere(body: ClientRequest['body']): AnswerBody | null {
-    if (this.#shard === null || (body.type !== 'acquire' && body.type !== 'getLock')) return null;
-    const { serves, mapVersion } = this.#shard();
-    return serves(bucketOf(body.name)) ? null : { type: 'wrongGroup', mapVersion };
-  }
-
-  #rateRefusal({ limiter }: Client): AnswerBody | null {
-    const config = this.#config();
-    if (config === null) return null;
-    const now = this.#runtime.clock.monotonicMs();
-    const ownMs = limiter.take(config.operationsPerSecondPerClient, now);
-    if (ownMs > 0) return this.#rateLimited('this client', config.operationsPerSecondPerClient, ownMs);
-    const sharedMs = this.#namespaceLimiter.take(config.operationsPerSecond, now);
-    if (sharedMs === 0) return null;
-    limiter.giveBack();
-    return this.#rateLimited('this namespace', config.operationsPerSecond, sharedMs);
-  }
-
-  #rateLimited(who: string, limit: number, waitMs: number): AnswerBody {
-    const retryAfterMs = Math.ceil(waitMs + this.#runtime.random.fraction() * 1000);
-    const message = `${who} may start ${limit} operations per second`;
-    return { type: 'rejected', code: 'RATE_LIMITED', message, limit, retryAfterMs };
-  }
-
   #send(
     { number, handler }: Client,
     frame: Omit<ServerFrame, 'position' | 'leading' | 'halted'>,
@@ -430,49 +316,4 @@ export class FrontEnd {
       handler.onClose();
     }
   }
-}
-
-const NOBODY_LEADS = 'no lock server leads this namespace right now';
-
-/** The first group on a leader's stream says who its client is. */
-function groupOf(
-  client: Client,
-  leader: LeaderPort,
-  parts: Pick<RelayGroup, 'requests' | 'keepalive' | 'mark'>,
-): RelayGroup {
-  const { number, identity, introducedTo } = client;
-  if (introducedTo === leader) return { client: number, ...parts };
-  client.introducedTo = leader;
-  return { client: number, ...parts, identity };
-}
-
-function expired(untilMs: number): AnswerBody {
-  const message = `the token of this stream ended at ${new Date(untilMs - TOKEN_LEEWAY_MS).toISOString()}: connect with a fresh one; what is held can be kept and given back meanwhile`;
-  return { type: 'rejected', code: 'UNAUTHENTICATED', message };
-}
-
-function unavailable(message: string): AnswerBody {
-  return { type: 'rejected', code: 'UNAVAILABLE', message };
-}
-
-function* inParts<T>(items: readonly T[]): Generator<readonly T[]> {
-  for (let from = 0; from < items.length; from += PER_FRAME_MAX)
-    yield items.slice(from, from + PER_FRAME_MAX);
-}
-
-/** Turns a client's request into what the leader takes. */
-function complete({ id, body }: ClientRequest, identity: Identity): RelayRequest {
-  return { id, body: toCommand(body, identity) };
-}
-
-function toCommand(body: ClientRequest['body'], identity: Identity): ClientCommand | ReadQuery {
-  if (body.type === 'open') {
-    const { client, ttlMs, maxHoldMs, secretHash } = body;
-    return { type: 'openSession', client, identity, ttlMs, maxHoldMs, secretHash };
-  }
-  if (body.type === 'attachWithSecret') {
-    const { session, attach, secret } = body;
-    return { type: 'attach', session, attach, secretHash: sha256(secret) };
-  }
-  return body;
 }

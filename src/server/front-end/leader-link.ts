@@ -7,7 +7,8 @@ import type { LeaderFrame, Position, RelayFrame } from '../../api/wire.ts';
 import type { LockLog } from '../../log/port.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
 import type { Leader } from '../leader/leader.ts';
-import type { FrontEnd, LeaderPort } from './front-end.ts';
+import type { LeaderPort } from './client.ts';
+import type { FrontEnd } from './front-end.ts';
 
 /** How often it looks for a leader while it has none, with jitter between half and one and a half of it: one read of a small key. */
 const SEEK_MS = 60;

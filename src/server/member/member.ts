@@ -16,7 +16,8 @@ import {
 } from '../../log/port.ts';
 import type { MarkOutcome, ServerGauges, SpaceGauges } from '../../platform/metrics.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
-import { FrontEnd, type Shard } from '../front-end/front-end.ts';
+import type { Shard } from '../front-end/admission.ts';
+import { FrontEnd } from '../front-end/front-end.ts';
 import { type DialLeader, LeaderLink } from '../front-end/leader-link.ts';
 import { configure } from '../leader/configure.ts';
 import { type CommitStats, Leader, type StopReason } from '../leader/leader.ts';

@@ -6,7 +6,7 @@ import * as jose from 'jose';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
 import type { LeaseholdError } from '../../api/errors.ts';
-import { TOKEN_LEEWAY_MS } from '../front-end/front-end.ts';
+import { TOKEN_LEEWAY_MS } from '../front-end/admission.ts';
 import { TOKEN_LIFE_S_MAX, TokenVerifier, watchKeys } from './tokens.ts';
 
 const POD = { name: 'worker-1', uid: 'pod-1' };

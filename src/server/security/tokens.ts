@@ -12,7 +12,7 @@ import type { Identity } from '../../api/entry.ts';
 import { LeaseholdError } from '../../api/errors.ts';
 import type { Clock, Runtime } from '../../platform/runtime.ts';
 import { WatchedFiles } from '../../platform/watched-files.ts';
-import { TOKEN_LEEWAY_MS } from '../front-end/front-end.ts';
+import { TOKEN_LEEWAY_MS } from '../front-end/admission.ts';
 import { reloadsTo } from './reloads.ts';
 
 /** A token that lives longer than this from its issue is refused: it would still work long after its pod is gone. */

@@ -118,7 +118,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
   {
     name: 'releases count against the rate limit',
     rule: 'S9',
-    file: 'src/server/front-end/front-end.ts',
+    file: 'src/server/front-end/admission.ts',
     from: "const isLimited = body.type === 'acquire' ||",
     to: "const isLimited = body.type === 'release' || body.type === 'acquire' ||",
     change: (plan) => ({
