@@ -4,10 +4,11 @@
  * the end of it, so that a deposed leader may still hear "committed" and a crash leaves open what happened. Given the same ports it
  * behaves the same.
  */
+
+import { pause } from '../platform/pause.ts';
 import type { Random, Timer, Timers } from '../platform/runtime.ts';
 import { LogUnavailableError } from './errors.ts';
 import type { MemoryStore } from './memory-store.ts';
-import { pauseWith } from './pause.ts';
 import { invoke, type StoreArguments, type StoreCaller, type StoreMethod, type StoreReply } from './store.ts';
 import { StoreLog } from './store-log.ts';
 
@@ -26,7 +27,7 @@ export class MemoryLog extends StoreLog {
   constructor(store: MemoryStore, faults?: MemoryLogFaults) {
     const travelling = faults === undefined ? undefined : new TravellingCaller(store, faults);
     super(store.lineage, travelling ?? new DirectCaller(store), {
-      pause: faults === undefined ? () => Promise.resolve() : pauseWith(faults.timers),
+      pause: faults === undefined ? () => Promise.resolve() : (delayMs) => pause(faults.timers, delayMs),
       newId: faults === undefined ? () => nextSnapshotId(store) : () => faults.random.hex(16),
     });
     this.#travelling = travelling;

@@ -8,6 +8,7 @@
 import { type ErrorDetails, LeaseholdError } from '../api/errors.ts';
 import { bucketOf, splitAlias } from '../api/names.ts';
 import type { LockView } from '../api/wire.ts';
+import { pause } from '../platform/pause.ts';
 import type { Runtime } from '../platform/runtime.ts';
 import { isWrongGroup } from './refusals.ts';
 import type {
@@ -149,7 +150,7 @@ export class ShardedService implements SidecarService {
         }
       }
       if (clock.monotonicMs() - startedMs >= forMs) break;
-      await new Promise<void>((resolve) => void timers.after(RETRY_MS, resolve));
+      await pause(timers, RETRY_MS);
     }
     throw new LeaseholdError('UNAVAILABLE', 'no lock group serves this name right now', { name: fullName });
   }

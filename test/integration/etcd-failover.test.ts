@@ -4,7 +4,7 @@ import type { CommandResult } from '../../src/api/entry.ts';
 import { openEtcdLog } from '../../src/log/etcd/etcd-log.ts';
 import type { LockLog } from '../../src/log/port.ts';
 import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
-import type { StopReason } from '../../src/server/leader/leader.ts';
+import type { StopReason } from '../../src/server/leader/leader-options.ts';
 import { Replica } from '../../src/server/member/replica.ts';
 import { acquireCommand, namespaceConfig, openCommand } from '../support/core.ts';
 import { ETCD_START_MS_MAX, TestEtcd } from '../support/etcd.ts';

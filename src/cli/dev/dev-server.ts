@@ -12,7 +12,7 @@ import { createMetrics, type Metrics } from '../../platform/metrics.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { startAdminServer } from '../../server/grpc/admin-server.ts';
 import { ADMIN_SOCKET } from '../../server/grpc/socket.ts';
-import type { StopReason } from '../../server/leader/leader.ts';
+import type { StopReason } from '../../server/leader/leader-options.ts';
 import { haltMessage } from '../../server/member/halt-message.ts';
 import { createHttpApi, listenHttp } from '../../sidecar/http/index.ts';
 import { Sidecar } from '../../sidecar/sidecar.ts';

@@ -9,7 +9,7 @@ import { openEmbeddedLog } from '../../log/embedded/embedded-log.ts';
 import { HaltedError } from '../../log/port.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { labelled, type Runtime } from '../../platform/runtime.ts';
-import type { StopReason } from '../../server/leader/leader.ts';
+import type { StopReason } from '../../server/leader/leader-options.ts';
 import { haltMessage } from '../../server/member/halt-message.ts';
 import { Metering } from '../../server/member/metering.ts';
 import { Replica } from '../../server/member/replica.ts';

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
+import { pause } from '../../platform/pause.ts';
 import { startOf } from '../../platform/process.ts';
 import { systemClock, systemTimers } from '../../platform/system-runtime.ts';
 import { UnavailableError, UsageError } from '../errors.ts';
@@ -179,7 +180,7 @@ async function until(isSo: () => boolean | Promise<boolean>, limitMs: number, wh
   const start = systemClock.monotonicMs();
   while (!(await isSo())) {
     if (systemClock.monotonicMs() - start > limitMs) throw new UnavailableError(what);
-    await new Promise<void>((resolve) => void systemTimers.after(POLL_MS, resolve));
+    await pause(systemTimers, POLL_MS);
   }
 }
 

@@ -2,6 +2,8 @@
  * Signals to the process group of CMD. The group has the id of CMD's first process, which is not given to another one before the
  * wrapper has seen that process end and nothing of the group is left; the wrapper then says `done` to the watchdog at once.
  */
+
+import { pause } from '../../platform/pause.ts';
 import { systemTimers } from '../../platform/system-time.ts';
 
 const POLL_MS = 20;
@@ -24,7 +26,7 @@ export function killGroup(pid: number): void {
 export async function clearGroup(pid: number, limitMs: number): Promise<boolean> {
   for (let waitedMs = 0; waitedMs < limitMs; waitedMs += POLL_MS) {
     if (!signalGroup(pid, 'SIGKILL')) return true;
-    await new Promise<void>((resolve) => systemTimers.after(POLL_MS, resolve));
+    await pause(systemTimers, POLL_MS);
   }
   return false;
 }

@@ -3,6 +3,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { LeaseholdError } from '../../api/errors.ts';
+import { pause } from '../../platform/pause.ts';
 import type { Timer } from '../../platform/runtime.ts';
 import { systemTimers } from '../../platform/system-time.ts';
 import { EXIT_SIGNAL } from '../conventions.ts';
@@ -151,7 +152,7 @@ export class Runner {
 
   async #open(afterMs: number): Promise<void> {
     const { api, client, ttlMs } = this.#options;
-    await pause(afterMs);
+    await pause(systemTimers, afterMs);
     const ttl = ttlMs === undefined ? {} : { ttl_s: ttlMs / 1000 };
     const { signal } = this.#hangUp;
     try {
@@ -166,7 +167,7 @@ export class Runner {
 
   async #acquire(action: Extract<Action, { type: 'acquire' }>): Promise<void> {
     const { api, plan, owner, purpose, mode } = this.#options;
-    await pause(action.afterMs);
+    await pause(systemTimers, action.afterMs);
     const body = {
       session_id: action.session,
       wait_ms: action.waitMs,
@@ -187,16 +188,16 @@ export class Runner {
     const { api, plan } = this.#options;
     const timeoutMs = Math.max(this.#keepaliveMs, CALL_MS_MIN);
     // The state is that of the action only when the event it belongs to has been worked off.
-    await pause(0);
+    await pause(systemTimers, 0);
     while (isHolding(this.#state)) {
       const sentMs = this.#time.nowMs();
       try {
         const renewed = await api.renew(plan.name, { session_id: session, token }, { timeoutMs });
         this.tell({ type: 'renewed', deadlineMs: sentMs + renewed.deadline_in_ms });
-        await pause(this.#keepaliveMs);
+        await pause(systemTimers, this.#keepaliveMs);
       } catch (error) {
         this.tell({ type: 'renewFailed', problem: problemOf(error) });
-        await pause(RETRY_MS);
+        await pause(systemTimers, RETRY_MS);
       }
     }
   }
@@ -229,7 +230,7 @@ export class Runner {
       problem = await api
         .close(session, { timeoutMs: CLOSE_MS_MAX })
         .then((): Problem => ({ kind: 'refused', code: 'NOT_HELD', message: 'closed' }), problemOf);
-      if (problem.kind === 'unreachable') await pause(RETRY_MS);
+      if (problem.kind === 'unreachable') await pause(systemTimers, RETRY_MS);
     } while (problem.kind === 'unreachable' && this.#time.nowMs() < untilMs);
     if (problem.kind === 'unreachable') say(`the lock could not be given back; its TTL frees it`);
     this.tell({ type: 'closed' });
@@ -247,7 +248,7 @@ export class Runner {
         } catch (error) {
           if (error instanceof LeaseholdError && error.code === 'SESSION_EXPIRED') return;
         }
-        await pause(RETRY_MS);
+        await pause(systemTimers, RETRY_MS);
       }
     };
     void follow();
@@ -279,8 +280,4 @@ function problemOf(error: unknown): Problem {
   }
   if (error instanceof UnavailableError) return { kind: 'unreachable', message: error.message };
   throw error;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => systemTimers.after(ms, resolve));
 }

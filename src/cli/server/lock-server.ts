@@ -9,6 +9,7 @@ import { LogUnavailableError } from '../../log/errors.ts';
 import { openEtcdLog } from '../../log/etcd/etcd-log.ts';
 import type { LockLog } from '../../log/port.ts';
 import { createMetrics } from '../../platform/metrics.ts';
+import { pause } from '../../platform/pause.ts';
 import { labelled, type Runtime } from '../../platform/runtime.ts';
 import type { Shard } from '../../server/front-end/admission.ts';
 import { adminService } from '../../server/grpc/admin.ts';
@@ -206,7 +207,7 @@ async function openLog({ etcd }: ServerConfig, security: ServerSecurity, runtime
       if (!(error instanceof LogUnavailableError)) throw error;
       runtime.logger.warn({ error }, 'etcd does not answer yet');
     }
-    await new Promise<void>((resolve) => void runtime.timers.after(OPEN_RETRY_MS, resolve));
+    await pause(runtime.timers, OPEN_RETRY_MS);
   }
 }
 

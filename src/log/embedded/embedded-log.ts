@@ -2,8 +2,9 @@
  * The embedded engine: a log in one SQLite file, owned by a worker thread of this process, for `leasehold dev`. One replica only: what
  * it protects against is this process dying at any moment, not the disk.
  */
+
+import { pause } from '../../platform/pause.ts';
 import type { Logger, Random, Timers } from '../../platform/runtime.ts';
-import { pauseWith } from '../pause.ts';
 import type { LockLog } from '../port.ts';
 import { StoreLog, type StoreLogPorts } from '../store-log.ts';
 import type { WorkerOptions } from './messages.ts';
@@ -58,7 +59,7 @@ async function openLog(mode: WorkerOptions['mode'], options: EmbeddedLogOptions)
   });
   const lineage = await caller.opened;
   const ports: StoreLogPorts = {
-    pause: pauseWith(options.timers),
+    pause: (delayMs) => pause(options.timers, delayMs),
     newId: () => random.hex(ID_BYTES),
     onOutage: (change) => {
       const fields = { directory, lineage, method: change.method };

@@ -4,9 +4,9 @@
  */
 
 import type { IKeyValue } from 'etcd3/lib/rpc.js';
+import { pause } from '../../platform/pause.ts';
 import type { Random, Timers } from '../../platform/runtime.ts';
 import { LogClosedError, LogUnavailableError } from '../errors.ts';
-import { pauseWith } from '../pause.ts';
 import { CorruptLogError, type LeaderRecord, type Leadership } from '../port.ts';
 import type { EtcdClient } from './client.ts';
 import { decodeJson, encodeJson, type Keys } from './keys.ts';
@@ -43,12 +43,12 @@ export class Campaign {
 
   /** Resolves once this server leads. A leadership that this handle had before ends first. */
   async win(serverId: string): Promise<Leadership> {
+    const { timers, random } = this.#options;
     if (this.#hasWon) {
       await this.#lease?.revoke().catch(orGone);
       this.#lease = null;
       this.#hasWon = false;
     }
-    const pause = pauseWith(this.#options.timers);
     for (;;) {
       if (this.#isClosed) throw new LogClosedError('this log is closed');
       const leadership = await this.#try(serverId);
@@ -57,7 +57,7 @@ export class Campaign {
         return leadership;
       }
       // Spread out, so that two who wait do not look in step.
-      await pause(LOOK_MS * (0.5 + this.#options.random.fraction()));
+      await pause(timers, LOOK_MS * (0.5 + random.fraction()));
     }
   }
 

@@ -1,9 +1,10 @@
 /**
  * The etcd engine: a log that survives the loss of a minority of its members. One handle per lock server; whoever holds the key `leader` writes.
  */
+
+import { pause } from '../../platform/pause.ts';
 import type { Clock, Logger, Random, Timers } from '../../platform/runtime.ts';
 import { LogUnavailableError } from '../errors.ts';
-import { pauseWith } from '../pause.ts';
 import type { LockLog } from '../port.ts';
 import type { StoreArguments, StoreCaller, StoreMethod, StoreReply } from '../store.ts';
 import { StoreLog } from '../store-log.ts';
@@ -58,7 +59,7 @@ export async function openEtcdLog(options: EtcdLogOptions): Promise<LockLog> {
     },
   );
   return new StoreLog(lineage, new EtcdCaller(client, store, campaign), {
-    pause: pauseWith(timers),
+    pause: (delayMs) => pause(timers, delayMs),
     newId: () => random.hex(ID_BYTES),
     onOutage: (change) => {
       const fields = { prefix, lineage, method: change.method };

@@ -5,6 +5,7 @@
 import { Client, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { LeaseholdError } from '../../api/errors.ts';
 import type { LockLog } from '../../log/port.ts';
+import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import type { Dial } from '../security/tls.ts';
 import type { Message, Protocol } from './proto.ts';
@@ -69,7 +70,7 @@ export class PeerCalls {
       if (runtime.clock.monotonicMs() - startedMs > LEADER_MS_MAX) {
         throw new LeaseholdError('UNAVAILABLE', 'no lock server leads this namespace right now');
       }
-      await new Promise<void>((resolve) => void runtime.timers.after(SEEK_MS, resolve));
+      await pause(runtime.timers, SEEK_MS);
     }
   }
 

@@ -6,6 +6,7 @@ import type { Entry } from '../../api/entry.ts';
 import { encodeEntry } from '../../core/index.ts';
 import { LogUnavailableError } from '../../log/errors.ts';
 import type { AppendOutcome, Leadership, LockLog, LogPosition, StoredEntry } from '../../log/port.ts';
+import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 
 const RETRY_MS = 500;
@@ -56,7 +57,7 @@ export class Appender {
         if (!(error instanceof LogUnavailableError) || this.#hasGivenUp) throw error;
         this.#runtime.logger.warn({ index: stored.index, error }, 'the log does not answer; work pauses');
       }
-      await new Promise<void>((resolve) => void this.#runtime.timers.after(RETRY_MS, resolve));
+      await pause(this.#runtime.timers, RETRY_MS);
     }
   }
 }

@@ -6,7 +6,7 @@
  * The state runs ahead of the log by the one entry in flight: `apply` comes before the append, so that a command that
  * throws never gets into the log (rule C13), and nothing is published before the commit (rule S1).
  */
-import type { Command, CommandResult, HistoryEntry } from '../../api/entry.ts';
+import type { Command, CommandResult } from '../../api/entry.ts';
 import { BEHAVIOUR_LEVEL_MAX, FORMAT_VERSION, TTL_MS_MAX } from '../../api/limits.ts';
 import type { Position, ReadQuery, ReadResult, RelayFrame } from '../../api/wire.ts';
 import {
@@ -15,88 +15,37 @@ import {
   assert,
   CoreFault,
   type Draft,
-  type FaultProbe,
   hasBacklog,
   nextDue,
   type State,
 } from '../../core/index.ts';
-import { LogUnavailableError } from '../../log/errors.ts';
 import {
   type Birth,
   DeposedError,
-  HaltedError,
   type Leadership,
-  type LockLog,
   type LogPosition,
-  ReplacedError,
   type RollBackProof,
 } from '../../log/port.ts';
-import type { MarkOutcome } from '../../platform/metrics.ts';
 import type { Runtime } from '../../platform/runtime.ts';
-import { type Recovered, recover } from '../snapshots/recovery.ts';
+import { recover } from '../snapshots/recovery.ts';
 import { Snapshots } from '../snapshots/snapshots.ts';
 import { Appender } from './appender.ts';
 import { raiseTo } from './behaviour.ts';
 import { Faults } from './faults.ts';
+import { GroupTime } from './group-time.ts';
 import { type Batch, Inbox, prepend } from './inbox.ts';
 import { Inquiries } from './inquiries.ts';
+import type { LeaderOptions, StopReason } from './leader-options.ts';
 import { Marks } from './marks.ts';
 import type { FrontEndLink } from './outbox.ts';
 import { Publisher } from './publisher.ts';
 import { Pulse } from './pulse.ts';
 import { RecentEvents } from './recent-events.ts';
 import { Reception } from './reception.ts';
+import { resigned } from './resigned.ts';
+import { refuseUnservable, writeProof } from './servable.ts';
 import { Stalls } from './stalls.ts';
 import { takeOverCommand } from './take-over.ts';
-
-/** How long an orderly stop may wait for commits. */
-const HAND_OVER_MS_MAX = 5_000;
-/** Pause before the proof of a roll-back is written again. */
-const HALT_RETRY_MS = 500;
-
-export interface LeaderOptions {
-  readonly runtime: Runtime;
-  readonly log: LockLog;
-  readonly serverId: string;
-  /** Why this server took over; goes into the log. Asked once it has won. */
-  readonly reason: string | (() => string);
-  /** Token floor of a new lineage (rule C12); ignored when the log has entries. */
-  readonly tokenFloor: number;
-  /** True in a group: entries also prove to standbys that the leader lives. A lone replica writes nothing without a reason. */
-  readonly beatWhenIdle: boolean;
-  /** Behaviour levels that the replicas of the group support, this one's included (rule C15). Left out: it is alone. */
-  readonly behaviourLevels?: () => readonly number[];
-  /** What a standby knows, read to the end of the log once it is won. Left out: the log is read from its start (rule S5). */
-  readonly recover?: () => Promise<Recovered>;
-  /** Events before this leadership, for front ends that missed them; the leader adds its own. */
-  readonly recent?: RecentEvents;
-  /** Told of every commit, after its answers are out. */
-  readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
-  /** What became of a client's mark (rule S10). */
-  readonly onMark?: (outcome: MarkOutcome) => void;
-  /** It has stood still for too long (rule S6). True: it is handed over now. */
-  readonly onOverstalled?: () => boolean;
-  /** The leader has stopped by itself: deposed, or it cannot go on. */
-  readonly onStopped: (reason: StopReason) => void;
-  readonly snapshotDueBytes?: number;
-  readonly probe?: FaultProbe;
-}
-
-export type StopReason =
-  | { readonly kind: 'deposed' }
-  | { readonly kind: 'failed'; readonly error: unknown }
-  /** Handed over to another replica, because this one stood still too often (rule S6). */
-  | { readonly kind: 'handedOver' }
-  /** The log was rolled back; the proof lies in it now (rule S10). */
-  | { readonly kind: 'halted'; readonly proof: RollBackProof };
-
-export interface CommitStats {
-  readonly commands: number;
-  readonly bytes: number;
-  readonly commitMs: number;
-  /** A standstill of the loop or of the commits before this one (rule S6); 0 = none. */
-  readonly stalledMs: number;
-}
 
 /** An entry that is applied and on its way to the log. */
 interface Proposal {
@@ -121,7 +70,7 @@ export class Leader {
   readonly #leadership: Leadership;
   readonly #publisher = new Publisher(() => this.#marks.make(this.position));
   readonly #marks: Marks;
-  readonly #stalls = new Stalls();
+  readonly #stalls: Stalls;
   readonly #inbox = new Inbox();
   readonly #inquiries: Inquiries;
   readonly #faults: Faults;
@@ -131,11 +80,7 @@ export class Leader {
   readonly #reception: Reception;
   readonly #recent: RecentEvents;
   #state: State;
-  /** Group time minus monotonic time (rule S6). */
-  readonly #groupOffsetMs: number;
-  readonly #startedMs: number;
-  /** Group time before which nothing is granted (rule S10); 0 once it is over. */
-  #quietUntilMs: number;
+  readonly #time: GroupTime;
   #isHandingOver = false;
   /** A roll-back is proven: nothing is published any more. */
   #isHalted = false;
@@ -170,8 +115,8 @@ export class Leader {
       },
       head,
     );
-    this.#quietUntilMs = birth.quietMs;
-    this.#startedMs = this.#nowMs();
+    this.#time = new GroupTime(runtime.clock, state.at, birth.quietMs);
+    this.#stalls = new Stalls(this.#nowMs());
     const parts = { inbox: this.#inbox, publisher: this.#publisher, faults: this.#faults };
     this.#reception = new Reception(this, { ...parts, recent: this.#recent, marks: this.#marks });
     const { snapshotDueBytes: dueBytes } = options;
@@ -181,7 +126,6 @@ export class Leader {
       standbys: () => this.#reception.standbys,
     });
     this.#inquiries = new Inquiries({ ...parts, onAsked: () => this.#planTurn() });
-    this.#groupOffsetMs = state.at - this.#nowMs();
     this.#pulse = new Pulse(options.runtime, () => this.#turn(true));
   }
 
@@ -231,10 +175,7 @@ export class Leader {
 
   /** So long nothing is granted yet; 0 = no wait. */
   get quietMs(): number {
-    if (this.#quietUntilMs === 0) return 0;
-    const leftMs = this.#quietUntilMs - this.#groupMs();
-    if (leftMs <= 0) this.#quietUntilMs = 0;
-    return Math.max(0, leftMs);
+    return this.#time.quietMs(this.#state.at);
   }
 
   /** The state at the last commit or one entry ahead of it: for limits and figures, never for answers. */
@@ -300,18 +241,11 @@ export class Leader {
 
   async #handOver(successor?: string): Promise<void> {
     if (this.#isStopped) return;
-    const { timers, logger } = this.#runtime;
-    const limit = timers.after(HAND_OVER_MS_MAX, () => {
-      logger.warn({}, 'nothing can be committed: stopped without handing over');
+    const resigning = this.submit([{ type: 'resign', epoch: this.#leadership.epoch }]);
+    const isResigned = await resigned(resigning, this.#runtime, () => {
       this.#appender.giveUp();
       this.#stopServing();
     });
-    // Rejected when this server has stopped in the meantime: nothing is left to hand over.
-    const isResigned = await this.submit([{ type: 'resign', epoch: this.#leadership.epoch }]).then(
-      () => true,
-      () => false,
-    );
-    limit.cancel();
     this.#stopServing();
     if (!isResigned) return;
     if (this.#isBusy) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
@@ -326,8 +260,7 @@ export class Leader {
     const isBirth = this.#appender.head.index === 0;
     const why = typeof reason === 'string' ? reason : reason();
     const takeOver = takeOverCommand({ epoch, wallMs, isBirth, tokenFloor, reason: why });
-    const [result] = await this.submit([takeOver]);
-    if (result?.type !== 'done') throw new Error(`the take-over was refused: ${JSON.stringify(result)}`);
+    await this.#submitOwn(takeOver);
     this.#publisher.startLeases(this.#state, this.#nowMs());
     this.#arm();
   }
@@ -335,9 +268,12 @@ export class Leader {
   async #raiseBehaviour(): Promise<void> {
     const supported = this.#options.behaviourLevels?.() ?? [BEHAVIOUR_LEVEL_MAX];
     const raise = raiseTo(this.#state.behaviour, supported);
-    if (raise === null) return;
-    const [result] = await this.submit([raise]);
-    if (result?.type !== 'done') throw new Error(`the behaviour was not raised: ${JSON.stringify(result)}`);
+    if (raise !== null) await this.#submitOwn(raise);
+  }
+
+  async #submitOwn(command: Command): Promise<void> {
+    const [result] = await this.submit([command]);
+    if (result?.type !== 'done') throw new Error(`${command.type} was refused: ${JSON.stringify(result)}`);
   }
 
   #planTurn(): void {
@@ -393,7 +329,7 @@ export class Leader {
       return;
     }
     assert(
-      draft.at >= this.#quietUntilMs || applied.events.every(({ type }) => type !== 'granted'),
+      !this.#time.isQuietAt(draft.at) || applied.events.every(({ type }) => type !== 'granted'),
       'nothing is granted while holders of the lineage before may believe',
     );
     const commit = { draft, batch, applied, keepalives, marks, startedMs };
@@ -433,10 +369,8 @@ export class Leader {
   #stalled(forMs: number, nowMs: number): void {
     this.#publisher.leases.stalled(forMs, nowMs);
     this.#stalls.add(forMs, nowMs);
-    if (this.#isHandingOver || !this.#stalls.areTooMany(nowMs)) return;
-    // A hand-over begins a leadership, so there is at most one in two longest TTLs, whoever leads.
     const pauseMs = 2 * (this.#state.config?.ttlMsMax ?? TTL_MS_MAX);
-    if (nowMs - this.#startedMs < pauseMs) return;
+    if (this.#isHandingOver || !this.#stalls.callForHandOver(nowMs, pauseMs)) return;
     this.#isHandingOver = this.#options.onOverstalled?.() === true;
   }
 
@@ -447,22 +381,10 @@ export class Leader {
     const wasStopped = this.#isStopped;
     this.#stopServing();
     this.#runtime.logger.error({ proof }, 'the log was rolled back; this group halts');
-    this.#writeProof(proof).then(
+    writeProof(this.#options.log, this.#runtime.timers, proof).then(
       () => void (wasStopped || this.#options.onStopped({ kind: 'halted', proof })),
       (error: unknown) => void (wasStopped || this.#options.onStopped({ kind: 'failed', error })),
     );
-  }
-
-  async #writeProof(proof: RollBackProof): Promise<void> {
-    for (;;) {
-      try {
-        await this.#options.log.halt(proof);
-        return;
-      } catch (error) {
-        if (!(error instanceof LogUnavailableError)) throw error;
-      }
-      await new Promise<void>((resolve) => void this.#runtime.timers.after(HALT_RETRY_MS, resolve));
-    }
   }
 
   /** An entry is done: what came meanwhile makes the next one. */
@@ -531,15 +453,6 @@ export class Leader {
   }
 
   #groupMs(): number {
-    return Math.max(this.#state.at, Math.floor(this.#nowMs() + this.#groupOffsetMs));
+    return this.#time.nowMs(this.#state.at);
   }
-}
-
-/** What was won must not be served if the log is halted, or is not the one that was opened. @throws HaltedError, ReplacedError */
-async function refuseUnservable(log: LockLog, leadership: Leadership): Promise<void> {
-  const { lineage, halted } = await log.standing();
-  if (lineage === log.lineage && halted === null) return;
-  await log.resign(leadership);
-  if (lineage !== log.lineage) throw new ReplacedError();
-  if (halted !== null) throw new HaltedError(halted);
 }

@@ -8,6 +8,7 @@ import type { Mark, Position } from '../../api/wire.ts';
 import { LogClosedError, LogUnavailableError } from '../../log/errors.ts';
 import { type LockLog, type LogPosition, type RollBackProof, TrimmedError } from '../../log/port.ts';
 import type { MarkOutcome } from '../../platform/metrics.ts';
+import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { RecentHashes } from './recent-hashes.ts';
 import { Seals } from './seals.ts';
@@ -151,7 +152,7 @@ export class Marks {
         if (error instanceof TrimmedError) return null;
         if (!(error instanceof LogUnavailableError)) throw error;
       }
-      await new Promise<void>((resolve) => void this.#options.runtime.timers.after(RETRY_MS, resolve));
+      await pause(this.#options.runtime.timers, RETRY_MS);
     }
     return null;
   }

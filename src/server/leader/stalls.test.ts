@@ -6,17 +6,17 @@ import { Stalls } from './stalls.ts';
 
 describe('what is lost', () => {
   test('counts standstills of over 500 ms within 30 s', () => {
-    const stalls = new Stalls();
+    const stalls = new Stalls(0);
     for (let at = 0; at < 20_000; at += 500) stalls.add(500, at);
-    expect(stalls.areTooMany(20_000)).toBe(false);
+    expect(stalls.callForHandOver(20_000, 0)).toBe(false);
     stalls.add(900, 21_000);
     stalls.add(1_100, 22_000);
-    expect(stalls.areTooMany(22_000)).toBe(false);
+    expect(stalls.callForHandOver(22_000, 0)).toBe(false);
     stalls.add(501, 23_000);
-    expect(stalls.areTooMany(23_000)).toBe(true);
+    expect(stalls.callForHandOver(23_000, 0)).toBe(true);
     // 30 s after the first of them too little is left.
-    expect(stalls.areTooMany(51_000)).toBe(true);
-    expect(stalls.areTooMany(51_001)).toBe(false);
+    expect(stalls.callForHandOver(51_000, 0)).toBe(true);
+    expect(stalls.callForHandOver(51_001, 0)).toBe(false);
   });
 });
 

@@ -6,6 +6,7 @@ import type { Command, CommandResult, HistoryEntry } from '../../api/entry.ts';
 import type { ReadQuery, ReadResult } from '../../api/wire.ts';
 import type { LockLog } from '../../log/port.ts';
 import type { ServerGauges } from '../../platform/metrics.ts';
+import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import type { Leader } from '../leader/leader.ts';
 import { NotLeadingError } from '../leader/not-leading.ts';
@@ -131,7 +132,7 @@ export class GroupReplica {
   }
 
   #pause(delayMs: number): Promise<void> {
-    return new Promise((resolve) => void this.#options.runtime.timers.after(delayMs, resolve));
+    return pause(this.#options.runtime.timers, delayMs);
   }
 
   #nowMs(): number {

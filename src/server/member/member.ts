@@ -15,12 +15,14 @@ import {
   type RollBackProof,
 } from '../../log/port.ts';
 import type { MarkOutcome, ServerGauges, SpaceGauges } from '../../platform/metrics.ts';
+import { pause } from '../../platform/pause.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
 import type { Shard } from '../front-end/admission.ts';
 import { FrontEnd } from '../front-end/front-end.ts';
 import { type DialLeader, LeaderLink } from '../front-end/leader-link.ts';
 import { configure } from '../leader/configure.ts';
-import { type CommitStats, Leader, type StopReason } from '../leader/leader.ts';
+import { Leader } from '../leader/leader.ts';
+import type { CommitStats, StopReason } from '../leader/leader-options.ts';
 import { NotLeadingError } from '../leader/not-leading.ts';
 import { IDLE_BEAT_MS } from '../leader/pulse.ts';
 import { RecentEvents } from '../leader/recent-events.ts';
@@ -479,7 +481,7 @@ export class Member {
   }
 
   #pause(): Promise<void> {
-    return new Promise((resolve) => void this.#options.runtime.timers.after(RETRY_MS, resolve));
+    return pause(this.#options.runtime.timers, RETRY_MS);
   }
 
   #nowMs(): number {

@@ -3,7 +3,7 @@
  */
 import type { HistoryEntry, LockEvent, Token } from '../../api/entry.ts';
 import type { ServerMetrics } from '../../platform/metrics.ts';
-import type { CommitStats } from '../leader/leader.ts';
+import type { CommitStats } from '../leader/leader-options.ts';
 
 export class Metering {
   readonly #metrics: ServerMetrics;

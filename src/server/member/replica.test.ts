@@ -8,7 +8,7 @@ import type { HistoryEntry } from '../../api/entry.ts';
 import type { AnswerBody, ClientRequestBody, ServerFrame } from '../../api/wire.ts';
 import { sha256 } from '../../core/index.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
-import type { StopReason } from '../leader/leader.ts';
+import type { StopReason } from '../leader/leader-options.ts';
 import { Replica } from './replica.ts';
 
 const IDENTITY = { account: 'dev/developer', podUid: '' };

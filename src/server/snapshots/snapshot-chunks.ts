@@ -4,6 +4,7 @@
 import { Buffer } from 'node:buffer';
 import { type State, writeSnapshot } from '../../core/index.ts';
 import type { SnapshotWriter } from '../../log/snapshot-writer.ts';
+import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 
 const CHUNK_BYTES = 128 * 1024;
@@ -35,7 +36,7 @@ export async function writePaced(
     const chunk = chunks.next();
     if (chunk.done === true) return true;
     const aheadMs = startMs + writer.bytes / BYTES_PER_MS_MAX - clock.monotonicMs();
-    if (aheadMs > 0) await new Promise<void>((resolve) => void timers.after(aheadMs, resolve));
+    if (aheadMs > 0) await pause(timers, aheadMs);
     if (!isOver()) await writer.write(chunk.value);
   }
   return false;

@@ -6,6 +6,7 @@
 import { decodeEntry, type State } from '../../core/index.ts';
 import type { Leadership, LockLog, LogPosition, SnapshotManifest } from '../../log/port.ts';
 import { SnapshotWriter } from '../../log/snapshot-writer.ts';
+import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { chunksOf, writePaced } from './snapshot-chunks.ts';
 import { trimBound } from './trim-bound.ts';
@@ -143,7 +144,7 @@ export class Snapshots {
       } else if (now - steppedAtMs >= STANDBY_MS_MAX) {
         throw new NotWrittenError(`no standby goes on with snapshot ${id}`);
       }
-      await new Promise<void>((resolve) => void runtime.timers.after(LOOK_MS, resolve));
+      await pause(runtime.timers, LOOK_MS);
     }
     return null;
   }

@@ -26,7 +26,8 @@ import type {
   SessionNotice,
 } from '../../../src/api/wire.ts';
 import { MemoryStore } from '../../../src/log/memory-store.ts';
-import { Leader, type LeaderOptions, type StopReason } from '../../../src/server/leader/leader.ts';
+import { Leader } from '../../../src/server/leader/leader.ts';
+import type { LeaderOptions, StopReason } from '../../../src/server/leader/leader-options.ts';
 import type { FrontEndLink } from '../../../src/server/leader/outbox.ts';
 import { acquireCommand, namespaceConfig, openCommand, SECRET_HASH } from '../core.ts';
 import { VirtualRuntime } from '../virtual-runtime.ts';
