@@ -27,7 +27,7 @@ import {
   type RollBackProof,
 } from '../../log/port.ts';
 import type { Runtime } from '../../platform/runtime.ts';
-import { recover } from '../snapshots/recovery.ts';
+import { type Recovered, recover } from '../snapshots/recovery.ts';
 import { Snapshots } from '../snapshots/snapshots.ts';
 import { Appender } from './appender.ts';
 import { raiseTo } from './behaviour.ts';
@@ -55,13 +55,6 @@ interface Proposal {
   readonly keepalives: ReturnType<Publisher['takeKeepalives']>;
   readonly marks: ReturnType<Marks['take']>;
   readonly startedMs: number;
-}
-
-interface LeaderParts {
-  readonly state: State;
-  readonly head: LogPosition;
-  readonly sizes: { readonly logBytes: number; readonly lastBytes: number };
-  readonly birth: Birth;
 }
 
 export class Leader {
@@ -94,7 +87,8 @@ export class Leader {
   private constructor(
     options: LeaderOptions,
     leadership: Leadership,
-    { state, head, sizes, birth }: LeaderParts,
+    { state, head, snapshot, bytes }: Recovered,
+    birth: Birth,
   ) {
     this.#options = options;
     this.#runtime = options.runtime;
@@ -121,7 +115,7 @@ export class Leader {
     this.#reception = new Reception(this, { ...parts, recent: this.#recent, marks: this.#marks });
     const { snapshotDueBytes: dueBytes } = options;
     this.#snapshots = new Snapshots({
-      ...{ runtime, log, leadership, ...sizes },
+      ...{ runtime, log, leadership, logBytes: bytes, lastBytes: snapshot?.bytes ?? 0 },
       ...(dueBytes === undefined ? {} : { dueBytes }),
       standbys: () => this.#reception.standbys,
     });
@@ -138,12 +132,10 @@ export class Leader {
     const leadership = await log.campaign(options.serverId);
     await refuseUnservable(log, leadership);
     const birth = await log.birth();
-    const recovering = options.recover?.() ?? recover(log, runtime.logger);
-    const { state, head, snapshot, bytes } = await recovering;
+    const recovered = await (options.recover?.() ?? recover(log, runtime.logger));
     // Another one has won the log and begun to lead while this one was still reading.
-    if (state.epoch > leadership.epoch) throw new DeposedError('take over');
-    const sizes = { logBytes: bytes, lastBytes: snapshot?.bytes ?? 0 };
-    const leader = new Leader(options, leadership, { state, head, sizes, birth });
+    if (recovered.state.epoch > leadership.epoch) throw new DeposedError('take over');
+    const leader = new Leader(options, leadership, recovered, birth);
     await leader.#takeOver(birth);
     await leader.#raiseBehaviour();
     return leader;
