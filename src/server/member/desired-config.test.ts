@@ -1,13 +1,16 @@
 /** Manifests of several replicas are replaced one after the other: which of them may be brought into force by a new leader. */
 import { expect, test } from 'vitest';
 import { namespaceConfig } from '../../../test/support/core.ts';
+import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
 import { DesiredConfig } from './desired-config.ts';
+
+const { logger } = new VirtualRuntime();
 
 const OLD = namespaceConfig({ maxWaitersPerName: 1 });
 const NEW = namespaceConfig({ maxWaitersPerName: 2 });
 
 test('a file that says what was replaced meanwhile is behind, until it changes too', () => {
-  const desired = new DesiredConfig(OLD);
+  const desired = new DesiredConfig(OLD, logger);
   desired.saw(OLD);
   expect(desired.isBehind).toBe(false);
   desired.saw(NEW);
@@ -17,7 +20,7 @@ test('a file that says what was replaced meanwhile is behind, until it changes t
 });
 
 test('whoever sets its file back means it', () => {
-  const desired = new DesiredConfig(NEW);
+  const desired = new DesiredConfig(NEW, logger);
   desired.saw(OLD);
   desired.saw(NEW);
   desired.want(OLD);
@@ -27,12 +30,12 @@ test('whoever sets its file back means it', () => {
 });
 
 test('a file that says something new is not behind, and what is remembered is bounded', () => {
-  const desired = new DesiredConfig(namespaceConfig({ maxWaitersPerName: 9_999 }));
+  const desired = new DesiredConfig(namespaceConfig({ maxWaitersPerName: 9_999 }), logger);
   for (let at = 0; at < 100; at++) desired.saw(namespaceConfig({ maxWaitersPerName: 100 + at }));
   expect(desired.isBehind).toBe(false);
   desired.saw(OLD);
   desired.saw(NEW);
-  const behind = new DesiredConfig(OLD);
+  const behind = new DesiredConfig(OLD, logger);
   behind.saw(OLD);
   behind.saw(NEW);
   expect(behind.isBehind).toBe(true);

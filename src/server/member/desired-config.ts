@@ -4,6 +4,9 @@
  */
 import type { NamespaceConfig } from '../../api/config.ts';
 import { canonicalJson } from '../../core/index.ts';
+import type { Logger } from '../../platform/runtime.ts';
+import { configure } from '../leader/configure.ts';
+import type { Leader } from '../leader/leader.ts';
 
 /** Configurations remembered that are in force no more. */
 const SUPERSEDED_MAX = 32;
@@ -12,9 +15,13 @@ export class DesiredConfig {
   #wanted: NamespaceConfig | null;
   #inForce: string | null = null;
   readonly #superseded = new Set<string>();
+  readonly #logger: Logger;
+  /** Configurations are brought into force one after the other. */
+  #configuring: Promise<void> = Promise.resolve();
 
-  constructor(wanted: NamespaceConfig | null) {
+  constructor(wanted: NamespaceConfig | null, logger: Logger) {
     this.#wanted = wanted;
+    this.#logger = logger;
   }
 
   get wanted(): NamespaceConfig | null {
@@ -38,6 +45,20 @@ export class DesiredConfig {
       if (this.#superseded.size <= SUPERSEDED_MAX) break;
       this.#superseded.delete(oldest);
     }
+  }
+
+  /** Through this leader. Resolves when that was tried: what is wanted stays wanted. */
+  bringIntoForce(leader: Leader): Promise<void> {
+    this.#configuring = this.#configuring.then(async () => {
+      const wanted = this.#wanted;
+      try {
+        if (await configure(leader, wanted)) this.#logger.info({}, 'a new configuration is in force');
+        this.saw(wanted);
+      } catch (error) {
+        this.#logger.error({ error }, 'the configuration is not in force');
+      }
+    });
+    return this.#configuring;
   }
 
   /** Whether the file is behind: what it says was in force, and was replaced. */

@@ -5,19 +5,26 @@
 import { ok as assert } from 'node:assert';
 import type { LockLog } from '../../log/port.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
+import type { LeaderLink } from '../front-end/leader-link.ts';
+import { IDLE_BEAT_MS } from '../leader/pulse.ts';
+import type { Standby } from './standby.ts';
 import { SUSPICION_REASON, Suspicion, type SuspicionSettings } from './suspicion.ts';
 
 /** How often a standby judges its leader. */
 const WATCH_MS = 50;
+/** While entries come, somebody leads, whether this replica can reach it or not. */
+const LEADER_SEEN_MS = 700;
+/** An answer of the log about who leads counts for so long. */
+const ANSWER_MS = 1_000;
 
 export interface LeaderWatchOptions {
   readonly runtime: Runtime;
   readonly log: LockLog;
   readonly suspicion: SuspicionSettings;
   /** Who leads by the log, and what is heard of it on the stream. */
-  readonly link: { readonly isUnheard: boolean; readonly epochAgeMs: number; readonly epoch: number };
-  /** How long looks at the log have found no entry of it although one was due. A standstill of this process is none: it did not look. */
-  readonly silenceMs: () => number;
+  readonly link: Pick<LeaderLink, 'isUnheard' | 'epochAgeMs' | 'epoch' | 'answerAgeMs'>;
+  /** What sees its entries; null: this replica leads, or does not follow yet. */
+  readonly standby: () => Pick<Standby, 'silentMs' | 'state'> | null;
   readonly isLeading: () => boolean;
 }
 
@@ -31,6 +38,34 @@ export class LeaderWatch {
   constructor(options: LeaderWatchOptions) {
     this.#options = options;
     this.#suspicion = new Suspicion(options.suspicion);
+  }
+
+  /**
+   * Whether this replica knows that nobody leads. One that is cut off from the log knows nothing, and its clients must go elsewhere
+   * (rule S8).
+   */
+  get isLeaderless(): boolean {
+    const { link, standby } = this.#options;
+    if (link.answerAgeMs > ANSWER_MS) return false;
+    return link.epoch === 0 || (standby() !== null && this.#silenceMs >= LEADER_SEEN_MS);
+  }
+
+  /** Whether the log names a leader, and entries of it keep coming. */
+  get isLedElsewhere(): boolean {
+    const { link, standby } = this.#options;
+    if (link.answerAgeMs > ANSWER_MS || link.epoch === 0) return false;
+    return (standby()?.silentMs ?? LEADER_SEEN_MS) < LEADER_SEEN_MS;
+  }
+
+  /**
+   * How long looks at the log have found no entry, beyond the time in which none is due: without sessions a leader has little to write. A
+   * standstill of this process is no silence: it did not look.
+   */
+  get #silenceMs(): number {
+    const standby = this.#options.standby();
+    if (standby === null) return 0;
+    const { silentMs, state } = standby;
+    return state.sessions.size > 0 ? silentMs : silentMs - IDLE_BEAT_MS;
   }
 
   /** Why this replica would lead, if it won now: goes into the log. */
@@ -63,10 +98,10 @@ export class LeaderWatch {
   }
 
   #judge(): void {
-    const { log, runtime, link, silenceMs, isLeading } = this.#options;
+    const { log, runtime, link, isLeading } = this.#options;
     const { isUnheard, epochAgeMs, epoch } = link;
     const now = this.#nowMs();
-    const silentMs = silenceMs();
+    const silentMs = this.#silenceMs;
     if (!this.#suspicion.isDue({ isUnheard, epochAgeMs, silentMs }, now)) return;
     assert(!isLeading(), 'no leader suspects itself');
     this.#suspicion.happened(now);
