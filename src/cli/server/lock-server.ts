@@ -18,7 +18,7 @@ import { HealthService } from '../../server/grpc/health.ts';
 import { inspectService } from '../../server/grpc/inspect.ts';
 import { lockService } from '../../server/grpc/lock-service.ts';
 import { PeerCalls } from '../../server/grpc/peer-calls.ts';
-import { loadProtocol } from '../../server/grpc/proto.ts';
+import { loadProtocol, type Protocol } from '../../server/grpc/proto.ts';
 import { relayDialer } from '../../server/grpc/relay-client.ts';
 import { forPeers, RelayService } from '../../server/grpc/relay-service.ts';
 import type { Served } from '../../server/grpc/served.ts';
@@ -67,8 +67,6 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   const logger = labelled(options.runtime.logger, { namespace: served, server: serverId });
   const runtime = { ...options.runtime, logger };
   const protocol = loadProtocol();
-  const relaying = relayMethod(protocol);
-  const connecting = connectMethod(protocol);
   const security = loadSecurity(config, namespace, { runtime, beside: options.beside });
   const log = await openLog(config, security, runtime);
   const metrics = createMetrics({ processMetrics: true });
@@ -82,7 +80,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     metrics: metrics.audit(namespace.name),
   });
   const relay: RelayService = new RelayService({
-    method: relaying,
+    method: relayMethod(protocol),
     timers: runtime.timers,
     leader: () => member.leader,
     identifyPeer: security.identifyPeer,
@@ -94,7 +92,12 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     config: namespace,
     configuredBy: config.configuredBy,
     suspicion: config.suspicion,
-    dial: relayDialer({ method: relaying, serverId, addresses: config.peers, dial: security.dial }),
+    dial: relayDialer({
+      method: relayMethod(protocol),
+      serverId,
+      addresses: config.peers,
+      dial: security.dial,
+    }),
     shard: shardOf(config),
     onCommitted: (entry, stats) => metering.committed(entry, stats),
     onDeposed: () => relay.closeAll(),
@@ -120,31 +123,10 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     addresses: config.peers,
     dial: security.dial,
   });
-  const clients = createGrpcServer('clients');
-  clients.addService(
-    { Connect: connecting.definition },
-    lockService({ method: connecting, frontEnd: member.frontEnd, identify: security.identify }),
-  );
-  clients.addService(protocol.service(HEALTH_SERVICE), health.implementation);
-  const replicas = createGrpcServer('replicas');
-  replicas.addService({ Relay: relaying.definition }, relay.implementation);
-  const { identifyPeer } = security;
-  const passedOn = [{ ...own, peers, isPassedOn: true }];
-  // What the other replicas pass on, and ask about this one.
-  replicas.addService(
-    protocol.service(INSPECT),
-    forPeers(
-      inspectService(() => passedOn),
-      identifyPeer,
-    ),
-  );
-  replicas.addService(
-    protocol.service(ADMIN),
-    forPeers(
-      adminService(() => passedOn),
-      identifyPeer,
-    ),
-  );
+  const servers = {
+    clients: clientServer(protocol, { member, health, security }),
+    replicas: replicaServer(protocol, { relay, security, passedOn: { ...own, peers, isPassedOn: true } }),
+  };
   const unobserve = [
     serverMetrics.observe(() => member.gauges() ?? NOTHING_YET),
     serverMetrics.observeSpace(() => member.space),
@@ -159,12 +141,12 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     security.close();
     await audit?.close();
     await Promise.all([
-      ...[clients, replicas].map((server) => closeGrpc(server, runtime.timers)),
+      ...Object.values(servers).map((server) => closeGrpc(server, runtime.timers)),
       http?.close(),
     ]);
   };
   try {
-    await listen({ clients, replicas }, config, security);
+    await listen(servers, config, security);
     if (config.admin !== undefined) {
       const served = [{ ...own, peers }];
       const { socket } = config.admin;
@@ -181,6 +163,39 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     throw error;
   }
   return { member, stop };
+}
+
+/** What applications' sidecars connect to. */
+function clientServer(
+  protocol: Protocol,
+  { member, health, security }: { member: Member; health: HealthService; security: ServerSecurity },
+): Server {
+  const method = connectMethod(protocol);
+  const server = createGrpcServer('clients');
+  const { frontEnd } = member;
+  server.addService(
+    { Connect: method.definition },
+    lockService({ method, frontEnd, identify: security.identify }),
+  );
+  server.addService(protocol.service(HEALTH_SERVICE), health.implementation);
+  return server;
+}
+
+/** What the other replicas relay, pass on of operators' calls, and ask about this one. */
+function replicaServer(
+  protocol: Protocol,
+  { relay, security, passedOn }: { relay: RelayService; security: ServerSecurity; passedOn: Served },
+): Server {
+  const server = createGrpcServer('replicas');
+  const served = (): readonly Served[] => [passedOn];
+  server.addService({ Relay: relayMethod(protocol).definition }, relay.implementation);
+  for (const [name, service] of [
+    [INSPECT, inspectService(served)],
+    [ADMIN, adminService(served)],
+  ] as const) {
+    server.addService(protocol.service(name), forPeers(service, security.identifyPeer));
+  }
+  return server;
 }
 
 const NOTHING_YET = { sessions: 0, heldLocks: 0, waiters: 0, longestQueue: 0, logBytes: 0, snapshotBytes: 0 };
