@@ -148,3 +148,8 @@ export function settle(): Promise<void> {
 }
 
 export const START = EMPTY_HEAD;
+
+/** Bytes of a snapshot's chunk, as long as a thousand times `text`. */
+export function chunk(text: string): Uint8Array {
+  return new TextEncoder().encode(text.repeat(1_000));
+}
