@@ -36,3 +36,8 @@ export function leasehold(
     child.once('close', (code) => resolve({ code, ...result }));
   });
 }
+
+/** What `history check` says while it is at work, every two seconds, taken out: the rest should be nothing. */
+export function withoutProgress(stderr: string): string {
+  return stderr.replaceAll(/^\d+ s: entry \d+, .*\n/gm, '');
+}

@@ -1,4 +1,4 @@
-/** The sinks that need no other program: files, streams, HTTP receivers. PostgreSQL: test/integration/audit-postgresql.test.ts. */
+/** The sinks that need no other program: files, streams, HTTP receivers. PostgreSQL: test/fencing/audit-postgresql.test.ts. */
 import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
