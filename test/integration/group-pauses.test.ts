@@ -1,5 +1,5 @@
 /**
- * Processes of a group stand still, for less and for more than a TTL: a front end costs nobody a session (rule S8); a sidecar keeps everything
+ * Processes of a group stand still, for less and for more than a TTL: a front end or the leader costs nobody a session (rules S7, S8); a sidecar keeps everything
  * when it comes back in time, and has lost everything, and says so, when it does not (rules A1, S2).
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -47,6 +47,33 @@ describe('a front end with clients on it', () => {
       console.log(
         `a front end still for ${stillMs} ms: ${await granted} ms to the first grant of its clients`,
       );
+      await scene.expectIntact();
+    },
+    60_000,
+  );
+});
+
+describe('the leader, with clients on it', () => {
+  test.each([
+    ['less', TTL_MS / 4],
+    ['more', TTL_MS + 2_000],
+  ])(
+    'stands still for %s than the TTL: another one leads, and nobody loses anything',
+    async (_, stillMs) => {
+      await scene.clients.spread();
+      const leader = await scene.bench.leader();
+      scene.bench.group.signal(leader, 'SIGSTOP');
+      const sinceMs = performance.now();
+      const others = SERVERS.map((_name, at) => at).filter((at) => SERVERS[at] !== leader);
+      const granted = scene.firstGrant(sinceMs, others);
+      await pause(stillMs);
+      scene.bench.group.signal(leader, 'SIGCONT');
+      console.log(
+        `the leader still for ${stillMs} ms: ${await granted} ms to the first grant of a successor`,
+      );
+      await expect
+        .poll(async () => (await scene.bench.status(leader))?.role, { timeout: 10_000 })
+        .toBe('following');
       await scene.expectIntact();
     },
     60_000,

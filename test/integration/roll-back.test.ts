@@ -2,10 +2,11 @@
  * A log that is set back to an older copy, on real processes and real disks (rule S10): who comes back with a newer mark halts it, it stays
  * halted, and a new lineage is the way out.
  */
-import { cpSync, rmSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { leasehold } from '../support/cli.ts';
 import { eventually } from '../support/dev/lock-api.ts';
 import { OwnDev } from '../support/dev/own-dev.ts';
@@ -15,6 +16,15 @@ import { GroupClients } from '../support/group/group-clients.ts';
 
 /** Marks are given out once a second. */
 const MARKED_MS = 1_500;
+/** The longest TTL of the group, and so its quiet time: longer than servers take to start anew, short enough to be waited out. */
+const GROUP_TTL_MS = 20_000;
+
+async function withShortTtl({ folder }: GroupBench): Promise<void> {
+  const path = join(folder, 'namespace.yaml');
+  const manifest = parse(readFileSync(path, 'utf8'));
+  const ttl = `${GROUP_TTL_MS / 1_000}s`;
+  writeFileSync(path, stringify({ ...manifest, spec: { ...manifest.spec, lease: { ttl, maxTTL: ttl } } }));
+}
 
 test('leasehold dev on an older copy of its log halts, and begins anew with a new lineage', async (context) => {
   const own = new OwnDev(context);
@@ -74,8 +84,8 @@ test('leasehold dev on an older copy of its log halts, and begins anew with a ne
 test(
   'cases G10 and G11: a group on real etcd whose members were all set back halts, and begins anew with a new lineage',
   async () => {
-    const bench = await GroupBench.start();
-    const clients = new GroupClients(bench);
+    const bench = await GroupBench.start({ prepare: withShortTtl });
+    const clients = new GroupClients(bench, { ttlMs: GROUP_TTL_MS });
     try {
       const session = await clients.open(0, 'holder');
       await clients.acquire(0, session, 'early');
@@ -114,18 +124,23 @@ test(
       await eventually(areHalted, 20_000);
 
       const done = await leasehold(['group', 'new-lineage', '--dir', bench.folder, '--yes', '-o', 'json']);
+      const begunMs = performance.now();
       expect(done).toMatchObject({ code: 0, stderr: '' });
       const plan = JSON.parse(done.stdout);
-      expect(plan).toMatchObject({ quietMs: 60_000, standing: { halted: { seenBy: 'client' } } });
+      expect(plan).toMatchObject({ quietMs: GROUP_TTL_MS, standing: { halted: { seenBy: 'client' } } });
       expect(plan.tokenFloor).toBeGreaterThan(late.token);
       // They start anew by themselves.
       const leader = await bench.leader();
       const status = await bench.status(leader);
       expect(status?.position.lineage).toBe(plan.next);
-      expect(status?.quietMs).toBeGreaterThan(30_000);
+      expect(status?.quietMs).toBeGreaterThan(GROUP_TTL_MS / 2);
       const early = await clients.refusal(0, 'late');
       expect(early?.code).toBe('UNAVAILABLE');
       expect(early?.message).toContain('a new lineage has begun');
+      // Asks until it may be granted again.
+      const anew = await clients.acquire(2, await clients.open(2, 'anew'), 'late');
+      expect(performance.now() - begunMs).toBeGreaterThan(GROUP_TTL_MS);
+      expect(anew.token).toBeGreaterThan(plan.tokenFloor);
     } catch (error) {
       throw new Error(`${bench.logs()}\n${ALIAS}`, { cause: error });
     } finally {

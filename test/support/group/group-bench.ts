@@ -172,6 +172,12 @@ export class GroupBench {
     }
   }
 
+  /** Why each leader so far has led, in order: after a death it is a suspicion, or a lease that ran out. */
+  async reasonsToLead(): Promise<readonly string[]> {
+    const events = (await this.history()).flatMap((entry) => entry.events);
+    return events.flatMap((event) => (event.type === 'tookOver' ? [event.reason] : []));
+  }
+
   /** What the servers have logged, for failures. */
   logs(): string {
     return SERVERS.map((name) => {
