@@ -1,4 +1,4 @@
-// `npm test`, `npm run test:long` (`--long`) and the suite of .ci/run with real servers (`--fencing`): runs vitest, then
+// `npm test`, the long tests of `npm run test:long` (`--long`) and the suite of .ci/run with real servers (`--fencing`): runs vitest, then
 // says what was not run and why, and closes with the line `N passed, N failed` that .ci/run adds up. Further arguments go
 // to vitest (`npm test -- src/core`).
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -24,13 +24,15 @@ export function parseAddress(text: string): Address {
 }
 
 /**
- * Reads a configuration and resolves the paths that `pathsOf` names against the file's own folder.
+ * Reads a configuration. `overrides`: values from the command line, as `path.to.key=value`, the value in YAML; they win over the file and are
+ * checked with it.
  * @throws UsageError listing every problem, each with its field.
  */
 export function loadConfig<Schema extends z.ZodType>(
   file: string,
   schema: Schema,
   problemsOf: (config: z.output<Schema>) => readonly string[],
+  overrides: readonly string[] = [],
 ): z.output<Schema> {
   let raw: unknown;
   try {
@@ -39,6 +41,7 @@ export function loadConfig<Schema extends z.ZodType>(
     const why = error instanceof Error ? error.message : String(error);
     throw new UsageError(`${file} cannot be read: ${why}`, { cause: error });
   }
+  for (const override of overrides) raw = overridden(raw, override);
   const result = schema.safeParse(raw);
   const problems = result.success
     ? problemsOf(result.data)
@@ -47,6 +50,24 @@ export function loadConfig<Schema extends z.ZodType>(
     throw new UsageError([`${file} is not valid:`, ...problems].join('\n  '));
   }
   return result.data;
+}
+
+/** @throws UsageError when it is no `path.to.key=value`. */
+function overridden(raw: unknown, override: string): unknown {
+  const [, path, text] = /^([\w-]+(?:\.[\w-]+)*)=(.*)$/s.exec(override) ?? [];
+  if (path === undefined || text === undefined) {
+    throw new UsageError(`--set ${override}: it is path.to.key=value, as listen.clients=127.0.0.1:7100`);
+  }
+  const put = (into: unknown, [key = '', ...below]: readonly string[], value: unknown): unknown => {
+    const old: Record<string, unknown> = typeof into === 'object' && into !== null ? { ...into } : {};
+    return { ...old, [key]: below.length === 0 ? value : put(old[key], below, value) };
+  };
+  try {
+    return put(raw, path.split('.'), parse(text));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--set ${path}: the value is no YAML: ${why}`, { cause: error });
+  }
 }
 
 /** A path in a configuration is relative to its file. */

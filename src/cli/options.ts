@@ -91,3 +91,15 @@ export function parseName(value: string): string {
   if (slash > 0 && slash < value.length - 1) return value;
   throw new InvalidArgumentError('a lock is named <alias>/<name>, as payouts/merchant-1');
 }
+
+/** Of a command that runs from a configuration file. */
+export interface ConfigFlags {
+  readonly config: string;
+  /** `path.to.key=value`, in the order given. */
+  readonly set: readonly string[];
+}
+
+/** An option that may be given more than once. */
+export function collect(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
+}

@@ -57,7 +57,7 @@ export async function runChaos(options: ChaosOptions, tell: (line: string) => vo
         problems: served ? [] : ['an application still waits'],
       },
       { name: 'latency is what it was', problems: compareLatency(before, after, tell) },
-      { name: 'every server runs, and none has halted', problems: haltedServers(stage) },
+      { name: 'every server runs, and none has halted', problems: await haltedServers(stage) },
       ...(await judged(stage, fired.hindrances, tell)),
     ];
     if (checks.some(({ problems }) => problems.length > 0)) tell(stage.bench.logs());
@@ -159,8 +159,14 @@ function tooFew(grants: number, minutes: number): string[] {
   return grants < least ? [`${grants} grants, at least ${least} were expected`] : [];
 }
 
-function haltedServers({ bench }: Stage): string[] {
-  return SERVERS.filter((name) => bench.group.pidOf(name) === null).map((name) => `${name} has ended`);
+/** One whose log was rolled back runs on, and serves nothing. */
+async function haltedServers({ bench }: Stage): Promise<string[]> {
+  const roles = await Promise.all(
+    SERVERS.map(async (name) => [name, (await bench.status(name))?.role ?? 'silent'] as const),
+  );
+  return roles
+    .filter(([, role]) => role !== 'leading' && role !== 'following')
+    .map(([name, role]) => `${name}: ${role}`);
 }
 
 /** Median of an acquire with its release, ms. */

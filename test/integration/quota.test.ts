@@ -226,7 +226,7 @@ test('at 85 % acquires are refused, and nothing else; with room again they are t
   for (const { name, token } of kept) expect(scene.state.locks.get(name)?.hold?.token).toBe(token);
 }, 240_000);
 
-test('when etcd refuses all writes nothing expires and nothing is lost; it heals by itself', async () => {
+test('when etcd refuses all writes nothing is lost, and a release waits for it; it heals by itself', async () => {
   const scene = await Scene.start();
   const { held } = await takeBatch(scene, 0);
   const client = scene.etcd.client();

@@ -1,14 +1,21 @@
 /** The `server` sub-command: flags and help. */
 import { Command } from 'commander';
+import { type ConfigFlags, collect } from '../options.ts';
 
 export function serverCommand(): Command {
   return new Command('server')
     .description('Run one lock server of a group, on an etcd cluster.')
     .requiredOption('-c, --config <file>', 'its configuration, YAML or JSON')
+    .option(
+      '-s, --set <key=value>',
+      'over the file: path.to.key=value, the value in YAML; again for more',
+      collect,
+      [],
+    )
     .addHelpText('after', HELP)
-    .action(async (flags: { readonly config: string }) => {
+    .action(async (flags: ConfigFlags) => {
       const { runServer } = await import('./server.ts');
-      await runServer(flags.config);
+      await runServer(flags);
     });
 }
 
@@ -33,6 +40,7 @@ Without tls and tokens everything is plain text and nobody proves who they are: 
 addresses only, or with "insecure: true". "leasehold group up" makes a whole group, with certificates and tokens.
 
 Examples:
+  leasehold server --config server.yaml --set serverId=b --set logLevel=debug
   leasehold server --config server-a.yaml
 
 Exit codes: 0 ended by a signal, 1 its log contradicts itself or this program, 123 a port is taken,

@@ -129,3 +129,22 @@ test('buckets are ranges within those that there are', () => {
   for (const bad of ['2-1', '0-4096', '5', '-1-4'])
     expect(problem({ ...GOOD, buckets: [bad] })).toContain('0-4095');
 });
+
+test('flags win over the file and are checked with it; a flag that is none says what it should be', () => {
+  const file = join(folder, 'set.yaml');
+  writeFileSync(file, JSON.stringify(GOOD));
+  const set = (...overrides: string[]) => loadConfig(file, serverConfig, serverConfigProblems, overrides);
+  const config = set(
+    'etcd.leaseTtlSeconds=7',
+    'logLevel=debug',
+    'admin.socket=/run/a.sock',
+    'buckets=["0-9"]',
+  );
+  expect(config).toMatchObject({ logLevel: 'debug', admin: { socket: '/run/a.sock' }, buckets: ['0-9'] });
+  expect(config.etcd).toMatchObject({ endpoints: GOOD.etcd.endpoints, leaseTtlSeconds: 7 });
+  expect(() => set('etcd.leaseTtlSeconds=1')).toThrow('etcd.leaseTtlSeconds');
+  expect(() => set('serverId=nobody')).toThrow('peers: nobody, this server itself, is missing');
+  expect(() => set('lease=5')).toThrow('lease');
+  expect(() => set('logLevel')).toThrow('--set logLevel: it is path.to.key=value');
+  expect(() => set('buckets=[')).toThrow('--set buckets: the value is no YAML');
+});

@@ -3,6 +3,7 @@ import { createSystemRuntime } from '../../platform/system-runtime.ts';
 import { besideConfig, loadConfig } from '../config-file.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
 import { UsageError } from '../errors.ts';
+import type { ConfigFlags } from '../options.ts';
 import { onStopSignals } from '../stop-signals.ts';
 import { redacted, type ServerConfig, serverConfig, serverConfigProblems } from './config.ts';
 import { type LockServer, startLockServer } from './lock-server.ts';
@@ -11,7 +12,7 @@ import { loadNamespace } from './namespace.ts';
 /** It starts anew within this time, or ends, for whoever watches over it to start it. */
 const RESTART_MS_MAX = 30_000;
 
-export async function runServer(file: string): Promise<void> {
+export async function runServer({ config: file, set }: ConfigFlags): Promise<void> {
   let server: LockServer | null = null;
   let isStopping = false;
   const stop = async (): Promise<void> => {
@@ -23,7 +24,7 @@ export async function runServer(file: string): Promise<void> {
   };
   onStopSignals(() => void stop());
   try {
-    const config = withPaths(file, loadConfig(file, serverConfig, serverConfigProblems));
+    const config = withPaths(file, loadConfig(file, serverConfig, serverConfigProblems, set));
     const beside = (path: string): string => besideConfig(file, path);
     const namespace = await loadNamespace(beside(config.namespace), config.tokens !== undefined);
     const runtime = createSystemRuntime({ logLevel: config.logLevel });

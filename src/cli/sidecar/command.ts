@@ -1,14 +1,21 @@
 /** The `sidecar` sub-command: flags and help. */
 import { Command } from 'commander';
+import { type ConfigFlags, collect } from '../options.ts';
 
 export function sidecarCommand(): Command {
   return new Command('sidecar')
     .description('Serve the lock API on localhost, against lock groups.')
     .requiredOption('-c, --config <file>', 'its configuration, YAML or JSON')
+    .option(
+      '-s, --set <key=value>',
+      'over the file: path.to.key=value, the value in YAML; again for more',
+      collect,
+      [],
+    )
     .addHelpText('after', HELP)
-    .action(async (flags: { readonly config: string }) => {
+    .action(async (flags: ConfigFlags) => {
       const { runSidecar } = await import('./sidecar.ts');
-      await runSidecar(flags.config);
+      await runSidecar(flags);
     });
 }
 
@@ -29,6 +36,7 @@ Example of a configuration:
         - {name: two, buckets: ["2048-4095"], endpoints: ["two-a:7100", "two-b:7100", "two-c:7100"]}
 
 Examples:
+  leasehold sidecar --config sidecar.yaml --set port=7080
   leasehold sidecar --config sidecar.yaml
 
 Exit codes: 0 ended by a signal, 123 the port is taken or the data folder in use, 125 the configuration

@@ -3,11 +3,12 @@ import { createSystemRuntime } from '../../platform/system-runtime.ts';
 import { besideConfig, loadConfig } from '../config-file.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
 import { UsageError } from '../errors.ts';
+import type { ConfigFlags } from '../options.ts';
 import { onStopSignals } from '../stop-signals.ts';
 import { sidecarConfig, sidecarConfigProblems } from './config.ts';
 import { type SidecarServer, startSidecar } from './sidecar-server.ts';
 
-export async function runSidecar(file: string): Promise<void> {
+export async function runSidecar({ config: file, set }: ConfigFlags): Promise<void> {
   let sidecar: SidecarServer | null = null;
   let isStopping = false;
   const stop = async (): Promise<void> => {
@@ -18,7 +19,7 @@ export async function runSidecar(file: string): Promise<void> {
   };
   onStopSignals(() => void stop());
   try {
-    const config = loadConfig(file, sidecarConfig, sidecarConfigProblems);
+    const config = loadConfig(file, sidecarConfig, sidecarConfigProblems, set);
     const beside = (path: string): string => besideConfig(file, path);
     const runtime = createSystemRuntime({ logLevel: config.logLevel });
     runtime.logger.info({ config }, 'sidecar starts');
