@@ -35,7 +35,10 @@ const linkStall: FaultMaker = (cluster, random) => {
   const directions = wanted.filter((direction) => !link.isStalled(direction));
   if (directions.length === 0) return null;
   const oldOnly = random.chance(0.4);
-  for (const direction of directions) link.stall(direction, { oldOnly });
+  for (const direction of directions) {
+    if (oldOnly) link.stallConnected(direction);
+    else link.stall(direction);
+  }
   return {
     parts,
     forMs: random.pick(STALL_MS),

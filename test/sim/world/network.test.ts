@@ -62,9 +62,9 @@ describe('a virtual stream', () => {
     const { world, link, open, seen } = setUp(seed);
     const stream = open();
     for (const number of NUMBERS) world.afterMs(number * 3, () => stream.send(clientFrame(number)));
-    world.afterMs(40, () => link.stall('toServer', { oldOnly: seed % 2 === 0 }));
+    world.afterMs(40, () => (seed % 2 === 0 ? link.stallConnected('toServer') : link.stall('toServer')));
     world.afterMs(90, () => link.unstall('toServer'));
-    world.afterMs(95, () => link.stall('toClient', { oldOnly: false }));
+    world.afterMs(95, () => link.stall('toClient'));
     world.afterMs(130, () => link.unstall('toClient'));
     await world.run();
     expect(seen.atServer).toEqual(NUMBERS);

@@ -1,12 +1,11 @@
 /**
- * The network between one client process and the servers of one group: streams whose frames travel for a while and keep
- * their order. What can go wrong: a cut (streams break, each side notices in its own time), and a stall of one direction or
- * both (nothing is lost, it comes late).
+ * The network between one client process and the servers of one group. Besides what can befall every line, what is connected now may
+ * stand still while a new stream gets through.
  */
 import type { ClientFrame, ClientHandler, ClientStream, ServerFrame } from '../../../src/api/wire.ts';
 import type { FrontEnd } from '../../../src/server/front-end/front-end.ts';
-import type { Random } from '../../support/random.ts';
-import { type Direction, drawDelayUs, drawNoticeMs, Pipe } from './pipe.ts';
+import { Line, type LineOptions } from './line.ts';
+import { type Direction, Pipe } from './pipe.ts';
 import type { Life } from './process.ts';
 import type { World } from './world.ts';
 
@@ -28,49 +27,28 @@ export interface FrameWatch {
   ended(stream: number): void;
 }
 
-export interface LinkOptions {
-  readonly name: string;
+export interface LinkOptions extends LineOptions {
   readonly watch: FrameWatch;
   /** Where a new stream arrives; null: nobody listens. */
   readonly listener: () => Listener | null;
-  readonly delayMs: { readonly from: number; readonly to: number };
   /** Shared by links whose streams must not have the same numbers; left out: this link's own. */
   readonly numbers?: { last: number };
 }
 
-const RECOVERY_MS_MAX = 60;
 /** One process serves the developer alone, as `leasehold dev` does: identities come with the cluster. */
 const DEVELOPER = { account: 'dev/developer', podUid: '' };
 
-export class Link {
-  readonly world: World;
-  readonly options: LinkOptions;
-  readonly random: Random;
-  readonly #streams = new Set<VirtualStream>();
-  readonly #stalled: Record<Direction, boolean> = { toServer: false, toClient: false };
-  #isCut = false;
+export class Link extends Line<VirtualStream, LinkOptions> {
   readonly #numbers: { last: number };
 
   constructor(world: World, options: LinkOptions) {
-    this.world = world;
-    this.options = options;
-    this.random = world.random(`link ${options.name}`);
+    super(world, options, world.random(`link ${options.name}`));
     this.#numbers = options.numbers ?? { last: 0 };
-  }
-
-  get isCut(): boolean {
-    return this.#isCut;
-  }
-
-  isStalled(direction: Direction): boolean {
-    return this.#stalled[direction];
   }
 
   /** The sidecar's way to the group; `life`: whose code calls it. */
   connect(life: Life, handler: ClientHandler): ClientStream {
-    const stream = new VirtualStream(this, life, handler, ++this.#numbers.last);
-    this.#streams.add(stream);
-    return stream;
+    return this.add(new VirtualStream(this, life, handler, ++this.#numbers.last));
   }
 
   /** The same inside one process: nothing travels, nothing gets lost. */
@@ -102,51 +80,10 @@ export class Link {
     };
   }
 
-  /** Streams break and none can be made until `mend`. `silently`: nobody is told, as when a cable is pulled. */
-  cut({ silently }: { readonly silently: boolean }): void {
-    this.#isCut = true;
-    this.world.trace?.(`${this.options.name} is cut${silently ? ' silently' : ''}`);
-    for (const stream of [...this.#streams]) stream.break({ silently });
-  }
-
-  mend(): void {
-    this.#isCut = false;
-    this.world.trace?.(`${this.options.name} is whole again`);
-  }
-
-  /** `oldOnly`: what is connected now stands still, while a new stream would get through. */
-  stall(direction: Direction, { oldOnly }: { readonly oldOnly: boolean }): void {
-    if (!oldOnly) this.#stalled[direction] = true;
-    for (const stream of this.#streams) stream.stall(direction);
-    this.world.trace?.(`${this.options.name} stalls ${direction}${oldOnly ? ' where it is connected' : ''}`);
-  }
-
-  unstall(direction: Direction): void {
-    this.#stalled[direction] = false;
-    this.world.trace?.(`${this.options.name} flows ${direction} again`);
-    // Each connection recovers in its own time, so an older one may come after a newer one (rule S3).
-    for (const stream of this.#streams) {
-      this.world.afterMs(this.random.int(RECOVERY_MS_MAX), () => stream.flow(direction));
-    }
-  }
-
-  /** The client process, or a server process, is gone. */
-  lifeEnded(life: Life): void {
-    for (const stream of [...this.#streams]) {
-      if (stream.clientLife === life || stream.serverLife === life) stream.break({ silently: false });
-    }
-  }
-
-  forget(stream: VirtualStream): void {
-    this.#streams.delete(stream);
-  }
-
-  drawDelayUs(): number {
-    return drawDelayUs(this.random, this.options.delayMs);
-  }
-
-  drawNoticeMs(silently: boolean): number {
-    return drawNoticeMs(this.random, silently);
+  /** What is connected now stands still, while a new stream would get through. */
+  stallConnected(direction: Direction): void {
+    for (const stream of this.streams) stream.stall(direction);
+    this.world.trace?.(`${this.options.name} stalls ${direction} where it is connected`);
   }
 }
 
@@ -157,7 +94,6 @@ class VirtualStream implements ClientStream {
   readonly #number: number;
   readonly #toServer: Pipe;
   readonly #toClient: Pipe;
-  /** The process at the other end, once the stream has reached it. */
   #serverLife: Life | null = null;
   /** Null also while a paused server has not accepted it yet. */
   #atServer: ClientStream | null = null;
@@ -214,7 +150,6 @@ class VirtualStream implements ClientStream {
     else this.#toClient.flow();
   }
 
-  /** Nothing arrives any more on either side; each side notices in its own time. */
   break({ silently }: { readonly silently: boolean }): void {
     if (this.#isBroken) return;
     this.#end();

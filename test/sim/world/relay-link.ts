@@ -1,19 +1,18 @@
 /**
- * The network between two replicas of a group, for the streams that the front end of one has to the leader in the other. It can be cut,
- * and stand still in one direction or both. What happens at the leader's end is what the relay service does: a front end's newer stream
+ * The network between two replicas of a group, for the streams that the front end of one has to the leader in the other.
+ * What happens at the leader's end is what the relay service does: a front end's newer stream
  * closes its older one, unread (rule S4), and who is accepted hears of the leader every 200 ms (rule S7).
  */
 import type { LeaderFrame, RelayFrame } from '../../../src/api/wire.ts';
 import type { LeaderStream, LeaderStreamHandler } from '../../../src/server/front-end/leader-link.ts';
 import type { Leader } from '../../../src/server/leader/leader.ts';
 import type { FrontEndLink } from '../../../src/server/leader/outbox.ts';
-import type { Random } from '../../support/random.ts';
-import { type DelayMs, type Direction, drawDelayUs, drawNoticeMs, Pipe, type PipeHost } from './pipe.ts';
+import { Line, type LineOptions } from './line.ts';
+import { type Direction, Pipe } from './pipe.ts';
 import type { Life } from './process.ts';
 import type { World } from './world.ts';
 
 const PING_MS = 200;
-const RECOVERY_MS_MAX = 60;
 
 /** The replica that is called. */
 export interface RelayPeer {
@@ -33,89 +32,28 @@ export interface RelayWatch {
   sent(stream: object, frame: LeaderFrame): void;
 }
 
-export interface RelayLinkOptions {
-  readonly name: string;
+export interface RelayLinkOptions extends LineOptions {
   readonly peer: () => RelayPeer | null;
   readonly watch: RelayWatch;
-  readonly delayMs: DelayMs;
 }
 
-export class RelayLink implements PipeHost {
-  readonly world: World;
-  readonly options: RelayLinkOptions;
-  readonly random: Random;
-  readonly #streams = new Set<RelayStream>();
-  readonly #stalled: Record<Direction, boolean> = { toServer: false, toClient: false };
-  #isCut = false;
-
+export class RelayLink extends Line<RelayStream, RelayLinkOptions> {
   constructor(world: World, options: RelayLinkOptions) {
-    this.world = world;
-    this.options = options;
-    this.random = world.random(`relay ${options.name}`);
-  }
-
-  get isCut(): boolean {
-    return this.#isCut;
-  }
-
-  isStalled(direction: Direction): boolean {
-    return this.#stalled[direction];
+    super(world, options, world.random(`relay ${options.name}`));
   }
 
   dial(life: Life, handler: LeaderStreamHandler): LeaderStream {
-    const stream = new RelayStream(this, life, handler);
-    this.#streams.add(stream);
-    return stream;
-  }
-
-  cut({ silently }: { readonly silently: boolean }): void {
-    this.#isCut = true;
-    this.world.trace?.(`${this.options.name} is cut${silently ? ' silently' : ''}`);
-    for (const stream of [...this.#streams]) stream.break({ silently });
-  }
-
-  mend(): void {
-    this.#isCut = false;
-    this.world.trace?.(`${this.options.name} is whole again`);
-  }
-
-  stall(direction: Direction): void {
-    this.#stalled[direction] = true;
-    for (const stream of this.#streams) stream.stall(direction);
-    this.world.trace?.(`${this.options.name} stalls ${direction}`);
-  }
-
-  unstall(direction: Direction): void {
-    this.#stalled[direction] = false;
-    this.world.trace?.(`${this.options.name} flows ${direction} again`);
-    for (const stream of this.#streams) {
-      this.world.afterMs(this.random.int(RECOVERY_MS_MAX), () => stream.flow(direction));
-    }
-  }
-
-  /** A replica is gone. */
-  lifeEnded(life: Life): void {
-    for (const stream of [...this.#streams]) {
-      if (stream.clientLife === life || stream.serverLife === life) stream.break({ silently: false });
-    }
+    return this.add(new RelayStream(this, life, handler));
   }
 
   /** The replica at the other end leads no more. */
   deposed(life: Life): void {
-    for (const stream of [...this.#streams]) if (stream.serverLife === life) stream.refuse();
+    for (const stream of [...this.streams]) if (stream.serverLife === life) stream.refuse();
   }
 
   /** A newer stream has arrived: older ones are closed, unread. */
   superseded(newer: RelayStream): void {
-    for (const stream of [...this.#streams]) if (stream !== newer && stream.isAccepted) stream.refuse();
-  }
-
-  forget(stream: RelayStream): void {
-    this.#streams.delete(stream);
-  }
-
-  drawDelayUs(): number {
-    return drawDelayUs(this.random, this.options.delayMs);
+    for (const stream of [...this.streams]) if (stream !== newer && stream.isAccepted) stream.refuse();
   }
 }
 
@@ -167,14 +105,13 @@ class RelayStream implements LeaderStream, FrontEndLink {
     (direction === 'toServer' ? this.#toServer : this.#toClient).flow();
   }
 
-  /** Nothing arrives any more on either side; each side notices in its own time. */
   break({ silently }: { readonly silently: boolean }): void {
     if (this.#isBroken) return;
     this.#isBroken = true;
-    const { world, random } = this.#link;
+    const { world } = this.#link;
     this.#link.forget(this);
-    world.afterMs(drawNoticeMs(random, silently), () => this.#closeAtClient(false));
-    world.afterMs(drawNoticeMs(random, silently), () => {
+    world.afterMs(this.#link.drawNoticeMs(silently), () => this.#closeAtClient(false));
+    world.afterMs(this.#link.drawNoticeMs(silently), () => {
       const life = this.#serverLife;
       if (life !== null) life.process.enter(life, 'message', () => this.#leave());
     });
