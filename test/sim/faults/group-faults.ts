@@ -4,7 +4,7 @@ import type { Cluster } from '../cluster.ts';
 import type { ReplicaGroup } from '../nodes/replica-group.ts';
 import type { ReplicaServer } from '../nodes/replica-server.ts';
 import type { Direction } from '../world/pipe.ts';
-import { type Fault, type FaultMaker, moment } from './fault.ts';
+import type { Fault, FaultMaker } from './fault.ts';
 
 const RESTART_MS = [20, 500, 3_000, 20_000];
 /** Shorter and longer than the lease of a leader, and than the TTLs of sessions. */
@@ -73,24 +73,6 @@ export function logOutage(group: ReplicaGroup, random: Random): Fault {
       for (const server of group.servers) server.setOutage(false);
     },
   };
-}
-
-export function logSlow(group: ReplicaGroup, random: Random): Fault {
-  const slowMs = random.pick([50, 300, 1_000, 4_000]);
-  for (const server of group.servers) server.setSlow(slowMs);
-  return {
-    parts: [group.part],
-    forMs: random.pick([500, 5_000, 30_000]),
-    end: () => {
-      for (const server of group.servers) server.setSlow(0);
-    },
-  };
-}
-
-/** The key of the leader goes, though its holder lives. */
-export function logDepose(group: ReplicaGroup): Fault {
-  group.store.depose();
-  return moment([group.part]);
 }
 
 function anyReplicas(cluster: Cluster, random: Random): ReplicaGroup | null {

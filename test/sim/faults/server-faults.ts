@@ -3,7 +3,7 @@ import type { Random } from '../../support/random.ts';
 import type { Cluster } from '../cluster.ts';
 import type { LockGroup } from '../nodes/lock-group.ts';
 import type { ReplicaGroup } from '../nodes/replica-group.ts';
-import { type Fault, type FaultMaker, moment } from './fault.ts';
+import { type Fault, type FaultMaker, logDepose, logSlow } from './fault.ts';
 import * as ofGroups from './group-faults.ts';
 
 const RESTART_MS = [20, 500, 3_000, 20_000];
@@ -121,30 +121,12 @@ function logOutage(group: LockGroup, random: Random): Fault {
   };
 }
 
-function logSlow(group: LockGroup, random: Random): Fault {
-  const slowMs = random.pick([50, 300, 1_000, 4_000]);
-  for (const server of group.servers) server.setSlow(slowMs);
-  return {
-    parts: [group.part],
-    forMs: random.pick([500, 5_000, 30_000]),
-    end: () => {
-      for (const server of group.servers) server.setSlow(0);
-    },
-  };
-}
-
-/** The leader loses the log and nobody has taken it. */
-function logDepose(group: LockGroup): Fault {
-  group.store.depose();
-  return moment([group.part]);
-}
-
 export const serverFaults = {
   serverCrash: either(serverCrash, ofGroups.serverCrash),
   serverStop: either(serverStop, ofGroups.serverStop),
   serverPause: either(serverPause, ofGroups.serverPause),
   serverUsurped: either(serverUsurped, () => null),
   logOutage: either(logOutage, ofGroups.logOutage),
-  logSlow: either(logSlow, ofGroups.logSlow),
-  logDepose: either(logDepose, ofGroups.logDepose),
+  logSlow: (cluster, random) => logSlow(random.pick(cluster.groups), random),
+  logDepose: (cluster, random) => logDepose(random.pick(cluster.groups)),
 } satisfies Record<string, FaultMaker>;
