@@ -6,13 +6,12 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { FORMAT_VERSION } from '../../src/api/limits.ts';
-import { bucketOf } from '../../src/api/names.ts';
 import type { AnswerBody, ClientRequestBody, ClientStream } from '../../src/api/wire.ts';
 import { MemoryLog } from '../../src/log/memory-log.ts';
 import { MemoryStore } from '../../src/log/memory-store.ts';
 import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
 import { Replica } from '../../src/server/member/replica.ts';
-import { namespaceConfig } from '../support/core.ts';
+import { acquireCommand, namespaceConfig } from '../support/core.ts';
 
 const NAMES = 1_000_000;
 /** In one frame: under the 256 outcomes that a session may leave unacknowledged, times its sessions. */
@@ -76,22 +75,7 @@ async function useNames(
       key: `k${first + i}`,
     }));
     const acquired = await frames.send(
-      uses.map(({ session, name, key }) => ({
-        type: 'acquire',
-        session,
-        attach: 1,
-        key,
-        name,
-        mode: 'exclusive',
-        permits: 1,
-        reentrant: false,
-        owner: 'job',
-        purpose: '',
-        waitMs: 0,
-        bucket: bucketOf(name),
-        mapVersion: 1,
-        acks: [],
-      })),
+      uses.map(({ session, name, key }) => acquireCommand({ session, name, key, owner: 'job' })),
     );
     const released = await frames.send([
       ...uses.map(({ session, name, key }, i) => {
