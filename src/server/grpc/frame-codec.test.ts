@@ -12,6 +12,7 @@ import {
   anyServerFrame,
 } from '../../../test/support/frame-arbitraries.ts';
 import type { ServerFrame } from '../../api/wire.ts';
+import { requestProblem } from '../front-end/validate.ts';
 import { type Codec, frameCodecs } from './frame-codec.ts';
 import {
   decodeClientFrame,
@@ -159,12 +160,12 @@ describe('what is not known is passed over, where the general codec does so', ()
   });
 
   test('a notice of an unknown event', () => {
-    const notices = [
-      { session: 1, attach: 1, event: {} },
-      { session: 1, attach: 1 },
-    ];
+    const known = { session: 1, attach: 1, event: { delayed: { name: 'n', until: 1 } } };
+    const notices = [{ session: 1, attach: 1, event: {} }, { session: 1, attach: 1 }, known];
     const bytes = bytesOf('ServerFrame', { ...encodeServerFrame(FRAME), notices });
-    expect(codecs.server.decode(bytes).notices).toEqual([]);
+    expect(codecs.server.decode(bytes).notices).toEqual([
+      { session: 1, attach: 1, event: { type: 'delayed', name: 'n', until: 1 } },
+    ]);
   });
 });
 
@@ -212,16 +213,24 @@ describe('what does not fit is refused, never guessed at', () => {
     );
     const { position: _, ...placeless } = encodeServerFrame(FRAME);
     expect(() => codecs.server.decode(bytesOf('ServerFrame', placeless))).toThrow(/where in the log/);
+    const otherFormat = bytesOf('ServerFrame', { ...encodeServerFrame(FRAME), format: 0 });
+    expect(() => codecs.server.decode(otherFormat)).toThrow(/format 0/);
+    const { position: __, ...leaderless } = encodeLeaderFrame({ position: FRAME.position, groups: [] });
+    expect(() => codecs.leader.decode(bytesOf('LeaderFrame', leaderless))).toThrow(/where in the log/);
     const answers = [{ id: 7 }];
     const answered = bytesOf('ServerFrame', { ...encodeServerFrame(FRAME), answers });
     expect(() => codecs.server.decode(answered)).toThrow(/answer 7/);
     const groups = [{ client: 1, requests: [{ id: 8, openSession: { client: 'c' } }] }];
     expect(() => codecs.relay.decode(bytesOf('RelayFrame', { format: 1, groups }))).toThrow(/request 8/);
+    const unknown = [{ client: 1, requests: [{ id: 7 }] }];
+    const relayed = bytesOf('RelayFrame', { format: 1, groups: unknown });
+    expect(() => codecs.relay.decode(relayed)).toThrow(/request 7/);
   });
 
   test('a client request of an unknown kind reaches the front end, which refuses it under its id', () => {
     const { requests } = codecs.client.decode(bytesOf('ClientFrame', { format: 1, requests: [{ id: 7 }] }));
     expect(requests).toEqual([{ id: 7, body: { type: 'none' } }]);
+    expect(requestProblem(requests[0]!.body)?.field).toBe('type');
   });
 
   test('frames that were cut off or altered: an error or another frame, never anything else', () => {
