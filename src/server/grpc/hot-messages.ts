@@ -2,8 +2,10 @@
  * The messages of `proto/leasehold/v1/lock.proto` that come with every operation, written and read by hand: by way of the
  * general codec they were the larger part of what an operation costs. Everything else goes that way still; which one a message
  * takes is not visible in its bytes. `frame-codec.test.ts` holds the two together.
+ *
+ * Each message is written out field by field, as a generator would do it: the loops are alike on purpose, and share what is no field
+ * (ends, unknown fields, lists) in `proto-bytes.ts`.
  */
-
 import type { Mode } from '../../api/config.ts';
 import type { Acquire, Cancel, Identity, LockEvent, Release, RevokeCause } from '../../api/entry.ts';
 import type {
