@@ -8,6 +8,8 @@ export const CHUNK_BYTES_MAX = 1024 * 1024;
 export const SNAPSHOT_CHUNKS_MAX = 16_384;
 /** Snapshots that stay (rule L3): the newest, and one to fall back on. */
 export const SNAPSHOTS_KEPT = 2;
+/** With the one that a reader far behind needs (rule L4). */
+export const SNAPSHOTS_KEPT_MAX = SNAPSHOTS_KEPT + 1;
 
 /** One step of reading or deleting: small enough that an append waits a few milliseconds behind it, not seconds. */
 export const PAGE_ENTRIES_MAX = 256;

@@ -51,10 +51,11 @@ export async function takeSnapshot(
   leadership: Leadership,
   at: LogPosition,
   chunks: readonly Uint8Array[],
+  keepFrom?: number,
 ): Promise<void> {
   const writer = new SnapshotWriter(log, await log.openSnapshot(leadership));
   for (const chunk of chunks) await writer.write(chunk);
-  await log.commitSnapshot(leadership, writer.manifest(placeAt(at)));
+  await log.commitSnapshot(leadership, writer.manifest(placeAt(at)), keepFrom);
 }
 
 /** The log does not look at event hashes, so any text does. */

@@ -5,7 +5,7 @@
  */
 import { ok as assert } from 'node:assert';
 import { Buffer } from 'node:buffer';
-import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT } from './limits.ts';
+import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT_MAX } from './limits.ts';
 import {
   type AppendOutcome,
   type Birth,
@@ -32,6 +32,7 @@ import {
   EMPTY_HEAD,
   hashOf,
   judgeAppend,
+  keptSnapshots,
   lastTrimmed,
   requireLeader,
   type WriteState,
@@ -245,7 +246,7 @@ export class MemoryStore implements LogStore {
     snapshot.offer = manifest;
   }
 
-  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): void {
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest, keepFrom: number): void {
     requireLeader(this.#state(), leadership, 'commit a snapshot');
     const { id, index, entryHash } = manifest;
     const before = this.snapshots();
@@ -255,9 +256,10 @@ export class MemoryStore implements LogStore {
     checkSnapshotPlace({ index, hash: entryHash }, before[0]?.index ?? 0, stored);
     checkManifest(manifest, snapshot.chunks.length);
     snapshot.manifest = manifest;
-    this.#snapshots = this.#snapshots.slice(-SNAPSHOTS_KEPT);
+    const kept = new Set(keptSnapshots(this.snapshots(), keepFrom));
+    this.#snapshots = this.#snapshots.filter((one) => one.manifest !== undefined && kept.has(one.manifest));
     assert(this.snapshots()[0]?.id === id, 'the newest snapshot is the one just made');
-    assert(this.#snapshots.length <= SNAPSHOTS_KEPT, 'at most two snapshots stay');
+    assert(this.#snapshots.length <= SNAPSHOTS_KEPT_MAX, 'at most three snapshots stay');
   }
 
   #requireOpen(id: string): StoredSnapshot {

@@ -197,13 +197,16 @@ export interface LockLog {
   writeChunk(id: string, number: number, chunk: Uint8Array): Promise<void>;
   /** A standby has written all chunks of the open snapshot: the leader may commit it. RangeError when it is not open any more. */
   offerSnapshot(manifest: SnapshotManifest): Promise<void>;
-  /** Makes the open snapshot visible; only upwards, on an entry of this log; two are kept (rule L3). */
-  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): Promise<void>;
-  /** Newest first; at most two. */
+  /**
+   * Makes the open snapshot visible; only upwards, on an entry of this log; two are kept (rule L3), and the newest at or below `keepFrom`
+   * (rule L4).
+   */
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest, keepFrom?: number): Promise<void>;
+  /** Newest first; at most three. */
   snapshots(): Promise<readonly SnapshotManifest[]>;
   /** Throws CorruptLogError when the chunk does not match its hash; the caller then takes the older snapshot. */
   readChunk(manifest: SnapshotManifest, chunk: number): Promise<Uint8Array>;
-  /** Deletes entries with index <= the older kept snapshot's, and <= `upTo` (rule L4). Nothing to do with fewer than two. */
+  /** Deletes entries with index <= the second newest snapshot's, and <= `upTo` (rule L4). Nothing to do with fewer than two. */
   trim(leadership: Leadership, upTo?: number): Promise<void>;
 
   /** Index of the last entry that the audit exporter has delivered; null: there is no exporter. Trims stay behind it (rule L4). */

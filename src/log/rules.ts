@@ -163,6 +163,18 @@ export function checkManifest({ id, chunkHashes }: SnapshotManifest, written: nu
   }
 }
 
+/**
+ * Rules L3 and L4: the two newest stay, and the newest at or below `keepFrom`: events are made by replay, and whoever has read the log up to
+ * there begins it at that snapshot.
+ */
+export function keptSnapshots(
+  newestFirst: readonly SnapshotManifest[],
+  keepFrom: number,
+): readonly SnapshotManifest[] {
+  const basis = newestFirst.find(({ index }) => index <= keepFrom);
+  return newestFirst.filter((manifest, at) => at < SNAPSHOTS_KEPT || manifest === basis);
+}
+
 /** Rule L4: up to the older of two snapshots, so that losing the newest one costs nothing. 0 = nothing may go. */
 export function lastTrimmed(newestFirst: readonly SnapshotManifest[], upTo: number): number {
   const older = newestFirst[SNAPSHOTS_KEPT - 1];

@@ -163,8 +163,12 @@ export class StoreLog implements LockLog {
     return this.#call('offerSnapshot', [manifest]);
   }
 
-  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): Promise<void> {
-    return this.#call('commitSnapshot', [leadership, manifest]);
+  commitSnapshot(
+    leadership: Leadership,
+    manifest: SnapshotManifest,
+    keepFrom = Number.MAX_SAFE_INTEGER,
+  ): Promise<void> {
+    return this.#call('commitSnapshot', [leadership, manifest, keepFrom]);
   }
 
   snapshots(): Promise<readonly SnapshotManifest[]> {

@@ -52,7 +52,7 @@ export interface LogStore extends LogReader {
   /** `number` counts from 0. Create-only: the same chunk again is fine, another one under its number is not. */
   writeChunk(id: string, number: number, chunk: Uint8Array): void;
   offerSnapshot(manifest: SnapshotManifest): void;
-  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): void;
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest, keepFrom: number): void;
   /** One bounded step of deleting what is no longer needed up to `upTo`; true = there is more to do. */
   trimStep(leadership: Leadership, upTo: number): boolean;
   auditCursor(): number | null;

@@ -2,12 +2,12 @@
  * The audit of a group of real processes, to files and over HTTP, while leaders die and the sink is away: nothing is missing, what comes twice
  * is the same, and the checker passes it. PostgreSQL: test/fencing/audit-postgresql.test.ts.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import type { HistoryEntry } from '../../src/api/entry.ts';
 import { leasehold, withoutProgress } from '../support/cli.ts';
 import { AuditedGroup } from '../support/group/audited-group.ts';
@@ -73,37 +73,87 @@ function textOf(file: string): string {
   }
 }
 
-test('to an HTTP receiver that is away for a while: locks go on, and everything comes later', async () => {
-  const got: string[] = [];
-  let answer = 204;
-  const receiver: Server = createServer((request, response) => {
+/** Takes everything, or answers as told. */
+class Receiver {
+  readonly got: string[] = [];
+  answer = 204;
+  readonly #server: Server = createServer((request, response) => {
     let body = '';
     request.setEncoding('utf8').on('data', (text: string) => {
       body += text;
     });
     request.on('end', () => {
-      if (answer < 300) got.push(...linesOf(body));
-      response.writeHead(answer).end();
+      if (this.answer < 300) this.got.push(...linesOf(body));
+      response.writeHead(this.answer).end();
     });
   });
-  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-  const { port } = receiver.address() as AddressInfo;
-  const group = await started(() => ({ sink: 'http', url: `http://127.0.0.1:${port}/`, timeoutMs: 1_000 }));
+
+  static async start(): Promise<Receiver> {
+    const receiver = new Receiver();
+    await new Promise<void>((resolve) => receiver.#server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      receiver.#server.closeAllConnections();
+      receiver.#server.close();
+    });
+    return receiver;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`;
+  }
+
+  get newest(): number {
+    return Math.max(...once(this.got).keys());
+  }
+}
+
+test('to an HTTP receiver that is away for a while: locks go on, and everything comes later', async () => {
+  const receiver = await Receiver.start();
+  const { got } = receiver;
+  const group = await started(() => ({ sink: 'http', url: receiver.url, timeoutMs: 1_000 }));
   await expect.poll(() => got.length, { timeout: 10_000 }).toBeGreaterThan(10);
-  answer = 503;
+  receiver.answer = 503;
   const before = got.length;
   const granted = group.hotGrants;
   await pause(1_500);
   await group.killLeader();
   await expect.poll(() => group.hotGrants, { timeout: 10_000 }).toBeGreaterThan(granted + 20);
   expect(got.length).toBe(before);
-  answer = 200;
+  receiver.answer = 200;
   const { history, complaints } = await group.quiet();
-  await expect
-    .poll(() => Math.max(...once(got).keys()), { timeout: 40_000 })
-    .toBeGreaterThanOrEqual(history.length);
+  await expect.poll(() => receiver.newest, { timeout: 40_000 }).toBeGreaterThanOrEqual(history.length);
   expectAll(once(got), history);
   expect(complaints).toEqual([]);
-  receiver.closeAllConnections();
-  receiver.close();
+}, 120_000);
+
+test('the receiver is away while four snapshots pass and the leader dies: nothing is missing', async () => {
+  const receiver = await Receiver.start();
+  const { got } = receiver;
+  const group = await started(() => ({ sink: 'http', url: receiver.url, timeoutMs: 1_000 }));
+  await expect.poll(() => got.length, { timeout: 10_000 }).toBeGreaterThan(10);
+  // The cursor moves once a second, and stands above the first of the snapshots.
+  const first = await group.snapshot();
+  await expect.poll(() => receiver.newest, { timeout: 10_000 }).toBeGreaterThan(first);
+  await pause(1_500);
+  receiver.answer = 503;
+  const exported = receiver.newest;
+  for (let made = 1; made < 4; made++) {
+    await pause(300);
+    expect(await group.snapshot()).toBeGreaterThan(exported);
+  }
+  await group.killLeader();
+  expect(await group.snapshot()).toBeGreaterThan(exported);
+  expect(receiver.newest).toBe(exported);
+  receiver.answer = 200;
+  const complaints = await group.endLoad();
+  const head = (await group.bench.status(await group.bench.leader()))?.logIndex ?? Number.NaN;
+  await expect.poll(() => receiver.newest, { timeout: 40_000 }).toBeGreaterThanOrEqual(head);
+  const indexes = [...once(got).keys()].sort((a, b) => a - b);
+  expect(indexes).toEqual(indexes.map((_, at) => at + 1));
+  expect(complaints).toEqual([]);
+  const file = join(group.bench.folder, 'exported.ndjson');
+  writeFileSync(file, `${got.join('\n')}\n`);
+  const checked = await leasehold(['history', 'check', file]);
+  expect(checked.stdout).toContain('every promise was kept');
+  expect(checked.code).toBe(0);
 }, 120_000);

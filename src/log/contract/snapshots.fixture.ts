@@ -1,7 +1,7 @@
 /** Snapshots: opened by a leader, written by anybody, made visible by the leader alone. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Stored } from '../engines.fixture.ts';
-import { appendEntries, chunk, entryAfter, placeAt, START, takeSnapshot } from '../log.fixture.ts';
+import { appendEntries, chunk, entryAfter, placeAt, readAll, START, takeSnapshot } from '../log.fixture.ts';
 import { CorruptLogError, type LockLog } from '../port.ts';
 import { loadNewestSnapshot } from '../snapshot-reader.ts';
 import { SnapshotWriter } from '../snapshot-writer.ts';
@@ -39,6 +39,31 @@ export function snapshotsContract(scene: ContractScene, hasStandbys: boolean): v
       expect(manifests[0]?.chunkHashes).toHaveLength(2);
       expect(await log.readChunk(manifests[0]!, 1)).toEqual(chunk('b4'));
       expect(await log.readChunk(manifests[1]!, 0)).toEqual(chunk('a2'));
+    });
+
+    test('the newest at or below a place that is given stays too, until the next one without it (rule L4)', async () => {
+      const leadership = await log.campaign('server-a');
+      const entries = await appendEntries(log, leadership, 7);
+      const indexes = async (): Promise<number[]> => (await log.snapshots()).map(({ index }) => index);
+      const take = (index: number, keepFrom?: number): Promise<void> =>
+        takeSnapshot(log, leadership, entries[index - 1]!, [chunk(`a${index}`)], keepFrom);
+      for (const at of [1, 2, 3]) await take(at, 2);
+      expect(await indexes()).toEqual([3, 2]);
+      await take(4, 2);
+      expect(await indexes()).toEqual([4, 3, 2]);
+      await take(5, 2);
+      expect(await indexes()).toEqual([5, 4, 2]);
+      const oldest = (await log.snapshots())[2]!;
+      expect(await log.readChunk(oldest, 0)).toEqual(chunk('a2'));
+      await log.trim(leadership, 2);
+      expect(await readAll(log, 3)).toEqual(entries.slice(2));
+      await take(6, 1);
+      expect(await indexes()).toEqual([6, 5]);
+      await take(7, 5);
+      expect(await indexes()).toEqual([7, 6, 5]);
+      await log.trim(leadership);
+      await expect(log.readChunk(oldest, 0)).rejects.toThrow(CorruptLogError);
+      await expect(readAll(log, 6)).rejects.toMatchObject({ below: 6 });
     });
 
     test('an open snapshot is not listed, and opening another gives it up', async () => {

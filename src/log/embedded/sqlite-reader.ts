@@ -3,7 +3,7 @@
  * process goes on writing, and is over quickly, so that the writer's checkpoints are not held up.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT } from '../limits.ts';
+import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT_MAX } from '../limits.ts';
 import {
   CorruptLogError,
   type LogPosition,
@@ -133,7 +133,7 @@ export class SqliteReader implements LogReader {
 
   /** Newest first. */
   protected committedSnapshots(): readonly SnapshotManifest[] {
-    return this.#committed.all(SNAPSHOTS_KEPT).map(manifestOf);
+    return this.#committed.all(SNAPSHOTS_KEPT_MAX).map(manifestOf);
   }
 
   /** Also called before each step, for a roll-back that failed itself. */

@@ -7,7 +7,7 @@
  */
 import { ok as assert } from 'node:assert';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, SNAPSHOTS_KEPT } from '../limits.ts';
+import { PAGE_BYTES_MAX, PAGE_ENTRIES_MAX } from '../limits.ts';
 import {
   type AppendOutcome,
   type Birth,
@@ -29,6 +29,7 @@ import {
   checkSnapshotPlace,
   hashOf,
   judgeAppend,
+  keptSnapshots,
   lastTrimmed,
   requireLeader,
 } from '../rules.ts';
@@ -205,7 +206,7 @@ export class SqliteStore extends SqliteReader implements LogStore {
     }, 'write a chunk');
   }
 
-  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): void {
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest, keepFrom: number): void {
     this.#writing((state) => {
       requireLeader(state, leadership, 'commit a snapshot');
       const { id, index, entryHash, eventHash, chunkHashes, bytes } = manifest;
@@ -224,11 +225,11 @@ export class SqliteStore extends SqliteReader implements LogStore {
         bytes,
         id,
       );
-      const oldestKept = before[SNAPSHOTS_KEPT - 2]?.index ?? 0;
-      this.#run(
-        `UPDATE snapshots SET status = 'dropped' WHERE status = 'committed' AND entry_index < ?`,
-        oldestKept,
-      );
+      const all = [manifest, ...before];
+      const kept = new Set(keptSnapshots(all, keepFrom));
+      for (const old of all.filter((one) => !kept.has(one))) {
+        this.#run(`UPDATE snapshots SET status = 'dropped' WHERE id = ?`, old.id);
+      }
       const newest = this.committedSnapshots()[0];
       assert(newest !== undefined && newest.id === id, 'the newest snapshot is the one just made');
       assert(newest.chunkHashes.length === chunkHashes.length, 'its manifest lists all its chunks');

@@ -286,8 +286,8 @@ export class EtcdStore implements AsyncStore {
     return this.#snapshots.offer(manifest);
   }
 
-  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): Promise<void> {
-    return this.#snapshots.commit(leadership, manifest);
+  commitSnapshot(leadership: Leadership, manifest: SnapshotManifest, keepFrom: number): Promise<void> {
+    return this.#snapshots.commit(leadership, manifest, keepFrom);
   }
 
   snapshots(): Promise<readonly SnapshotManifest[]> {

@@ -5,9 +5,8 @@
  */
 import { Buffer } from 'node:buffer';
 import type { IRequestOp } from 'etcd3/lib/rpc.js';
-import { SNAPSHOTS_KEPT } from '../limits.ts';
 import { CorruptLogError, type Leadership, type OpenSnapshot, type SnapshotManifest } from '../port.ts';
-import { checkChunk, checkManifest, checkSnapshotPlace, hashOf } from '../rules.ts';
+import { checkChunk, checkManifest, checkSnapshotPlace, hashOf, keptSnapshots } from '../rules.ts';
 import type { EtcdClient } from './client.ts';
 import { type Claim, decodeEntryValue, decodeJson, encodeJson, type Keys } from './keys.ts';
 import { hasValue, isAbsent, kvsOf, put, writeFenced } from './transactions.ts';
@@ -109,7 +108,7 @@ export class EtcdSnapshots {
     if (!succeeded) throw new RangeError(`snapshot ${id} is not open`);
   }
 
-  async commit(leadership: Leadership, manifest: SnapshotManifest): Promise<void> {
+  async commit(leadership: Leadership, manifest: SnapshotManifest, keepFrom: number): Promise<void> {
     const { id, index, entryHash } = manifest;
     const before = await this.committed();
     if (before.some((same) => same.id === id && same.index === index)) {
@@ -121,6 +120,8 @@ export class EtcdSnapshots {
     const stored = entry === undefined ? undefined : decodeEntryValue(entry).hash;
     checkSnapshotPlace({ index, hash: entryHash }, before[0]?.index ?? 0, stored);
     checkManifest(manifest, await this.#chunkCount(id));
+    const all = [manifest, ...before];
+    const kept = new Set(keptSnapshots(all, keepFrom));
     await writeFenced(this.#client, this.#keys, {
       leadership,
       what: 'commit a snapshot',
@@ -129,7 +130,7 @@ export class EtcdSnapshots {
         put(this.#keys.manifest(index), encodeJson(manifest)),
         { request_delete_range: { key: this.#keys.openSnapshot } },
         ...this.#forgetWriter(),
-        ...before.slice(SNAPSHOTS_KEPT - 1).flatMap((old) => this.#deletionOf(old)),
+        ...all.filter((one) => !kept.has(one)).flatMap((old) => this.#deletionOf(old)),
       ],
       otherwise: `snapshot ${id} is not open`,
     });

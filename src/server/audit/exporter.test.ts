@@ -187,3 +187,29 @@ test('a gap is counted, exported in its place, and the export goes on after it',
   expect(missing).toBe(gap?.to);
   expect(sink.indexes).toEqual(sink.indexes.map((_, at) => (gap?.to ?? 0) + 1 + at));
 });
+
+test('a change of the leader costs nothing, however many snapshots have passed since the cursor', async () => {
+  const store = new MemoryStore('l1');
+  const first = await lead(store, 2_000);
+  const [early, late] = [new TestSink(), new TestSink()];
+  const metrics = { ...silentAuditMetrics, gap: () => expect.unreachable('nothing may be missing') };
+  const exporter = exporting(store, first, early, metrics);
+  await work(first, 15);
+  await expect.poll(() => store.auditCursor(), { timeout: 5_000 }).toBeGreaterThan(20);
+  early.failing = true;
+  await work(first, 60);
+  const cursor = store.auditCursor() ?? 0;
+  await expect.poll(() => store.snapshots()[1]?.index).toBeGreaterThan(cursor + 20);
+  exporter.stop();
+  const second = await lead(store, 2_000);
+  exporting(store, second, late, metrics);
+  await expect.poll(() => late.indexes.at(-1), { timeout: 5_000 }).toBe(second.position.index);
+  expect(late.indexes[0]).toBeLessThanOrEqual(cursor + 1);
+  const all = new Set([...early.indexes, ...late.indexes]);
+  expect(all.size).toBe(second.position.index);
+  // And once it has caught up, what was kept for it goes.
+  await expect.poll(() => store.auditCursor(), { timeout: 5_000 }).toBe(second.position.index);
+  await work(second, 40);
+  await expect.poll(() => store.snapshots().at(-1)?.index).toBeGreaterThan(cursor);
+  await expect.poll(() => store.snapshots().length).toBeLessThanOrEqual(3);
+});

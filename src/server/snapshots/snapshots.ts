@@ -9,7 +9,7 @@ import { SnapshotWriter } from '../../log/snapshot-writer.ts';
 import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { chunksOf, writePaced } from './snapshot-chunks.ts';
-import { trimBound } from './trim-bound.ts';
+import { type AuditHold, auditHold, trimBound } from './trim-bound.ts';
 
 const FIRST_SNAPSHOT_BYTES = 64 * 1024 * 1024;
 /** After one that failed the log grows by this share of what makes one due before the next is tried. */
@@ -89,12 +89,13 @@ export class Snapshots {
       const manifest = isOwn ? await this.#writeItself(state, at) : await this.#writtenByStandby();
       if (manifest === null) return;
       const { log, leadership } = this.#options;
-      await log.commitSnapshot(leadership, manifest);
+      const hold = await this.#auditHold();
+      await log.commitSnapshot(leadership, manifest, hold.keepFrom);
       this.#lastBytes = manifest.bytes;
       this.#logBytes = await log.retainedBytes(manifest.index);
       this.#retryAtBytes = 0;
       this.#isOwnTurn = false;
-      await this.trim();
+      await this.#trim(hold);
     } catch (error) {
       this.#isOwnTurn = error instanceof NotWrittenError;
       if (!this.#isOwnTurn) this.#retryAtBytes = this.#logBytes + RETRY_SHARE * this.#dueBytes;
@@ -105,13 +106,26 @@ export class Snapshots {
   }
 
   /** Rule L4: behind everybody who still reads, within a bound. */
-  async trim(): Promise<void> {
+  async #trim({ trimTo }: AuditHold): Promise<void> {
     const { log, leadership, standbys } = this.#options;
-    const cursor = await log.auditCursor();
-    const readers = cursor === null ? standbys() : [...standbys(), cursor];
-    const behind = readers.map(async (index) => ({ index, behindBytes: await log.retainedBytes(index) }));
+    const behind = standbys().map(async (index) => ({ index, behindBytes: await log.retainedBytes(index) }));
     const quotaBytes = (await log.space())?.quotaBytes;
-    await log.trim(leadership, trimBound(await Promise.all(behind), quotaBytes));
+    await log.trim(leadership, Math.min(trimTo, trimBound(await Promise.all(behind), quotaBytes)));
+  }
+
+  async #auditHold(): Promise<AuditHold> {
+    const { log } = this.#options;
+    const index = await log.auditCursor();
+    if (index === null) return auditHold(null, null);
+    const snapshot = (await log.snapshots()).find((manifest) => manifest.index <= index);
+    const below = snapshot ?? { index: 0, bytes: 0 };
+    const bytes = below.bytes + (await log.retainedBytes(below.index));
+    const place = {
+      index,
+      behindBytes: await log.retainedBytes(index),
+      basis: { index: below.index, bytes },
+    };
+    return auditHold(place, await log.space());
   }
 
   /** Null: this leadership is over. */

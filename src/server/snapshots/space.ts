@@ -9,7 +9,7 @@ import type { LockLog, LogSpace } from '../../log/port.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
 
 /** From here on space is made. */
-const TIGHT_SHARE = 0.7;
+export const TIGHT_SHARE = 0.7;
 /** From here on acquires are refused. */
 const REFUSE_SHARE = 0.85;
 /** A file this full is about to make the storage refuse writes, however much of it is free. */

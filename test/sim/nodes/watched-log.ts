@@ -22,8 +22,8 @@ export class WatchedStore extends MemoryStore {
     return outcome;
   }
 
-  override commitSnapshot(leadership: Leadership, manifest: SnapshotManifest): void {
-    super.commitSnapshot(leadership, manifest);
+  override commitSnapshot(leadership: Leadership, manifest: SnapshotManifest, keepFrom: number): void {
+    super.commitSnapshot(leadership, manifest, keepFrom);
     this.#fenced(leadership, 'commit of a snapshot');
   }
 

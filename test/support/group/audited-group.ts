@@ -1,6 +1,7 @@
 /** A group of real processes that exports its audit, under load, with leaders that die. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { HistoryEntry } from '../../../src/api/entry.ts';
+import { AdminClient } from '../../../src/cli/admin-client.ts';
 import { GroupBench } from './group-bench.ts';
 import { GroupClients } from './group-clients.ts';
 
@@ -44,20 +45,35 @@ export class AuditedGroup {
     await this.bench.group.start([leader]);
   }
 
+  /** Has one written and the log trimmed behind it, as far as it may; resolves to the entry that it stands on. */
+  async snapshot(): Promise<number> {
+    const admin = new AdminClient(this.bench.adminSocket(await this.bench.leader()));
+    try {
+      return (await admin.snapshot('')).index;
+    } finally {
+      admin.close();
+    }
+  }
+
+  /** The load ends; resolves to what went wrong for the applications. */
+  async endLoad(): Promise<readonly string[]> {
+    const complaints = this.#clients?.complaints ?? [];
+    await this.#clients?.end();
+    this.#clients = null;
+    return complaints;
+  }
+
   /** The load ends, and the committed history is what it is but for beats. `complaints`: what went wrong for the applications. */
   async quiet(): Promise<{
     readonly history: readonly HistoryEntry[];
     readonly complaints: readonly string[];
   }> {
-    const complaints = this.#clients?.complaints ?? [];
-    await this.#clients?.end();
-    this.#clients = null;
+    const complaints = await this.endLoad();
     return { history: await this.bench.history(), complaints };
   }
 
   async end(): Promise<void> {
-    await this.#clients?.end();
-    this.#clients = null;
+    await this.endLoad();
     await this.bench.end();
   }
 }
