@@ -1,5 +1,5 @@
 /**
- * The client of the socket on which a lock server serves operators.
+ * The client of the services for operators, on a lock server's socket or at its address.
  */
 import { Client, credentials, Metadata } from '@grpc/grpc-js';
 import type { NamespaceConfig } from '../api/config.ts';
@@ -26,6 +26,7 @@ import type {
 import { checkIntegers, loadProtocol, type Message } from '../server/grpc/proto.ts';
 import { socketTarget } from '../server/grpc/socket.ts';
 import { decodeLock } from '../server/grpc/views.ts';
+import type { Dial } from '../server/security/tls.ts';
 
 /** A call that has no answer by then has none to come: the log does not commit. */
 const ANSWER_WITHIN_MS = 10_000;
@@ -43,10 +44,12 @@ export class AdminClient {
   readonly #protocol = loadProtocol();
   readonly #client: Client;
 
-  /** Throws when the path is too long for a socket. Connects with the first call. */
-  constructor(socketPath: string) {
-    this.#client = new Client(socketTarget(socketPath), credentials.createInsecure(), {
+  /** `place`: path of a socket; with `dial`, `host:port`. Throws when the path is too long for a socket. Connects with the first call. */
+  constructor(place: string, dial: Dial | null = null) {
+    const target = dial === null ? socketTarget(place) : place;
+    this.#client = new Client(target, dial?.credentials ?? credentials.createInsecure(), {
       'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
+      ...dial?.options,
     });
   }
 

@@ -17,10 +17,16 @@ export function urlOption(): Option {
   return new Option('--url <url>', 'the lock API').env('LEASEHOLD_URL').default(API_URL_DEFAULT);
 }
 
-/** Where a lock server serves operators: what the two options of `adminOptions` say. */
+/** Where a lock server serves operators: what the options of `withAdminOptions` say. */
 export interface AdminTarget {
   readonly data: string;
   readonly adminSocket?: string;
+  /** Address; with the three files that prove who calls, and whom. */
+  readonly endpoint?: string;
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly serverName?: string;
 }
 
 /** For commands that talk to a lock server as an operator does. */
@@ -33,10 +39,32 @@ export function withAdminOptions(command: Command): Command {
       ).default(DATA_FOLDER_DEFAULT),
     )
     .addOption(
+      new Option('--admin-socket <path>', 'instead: the socket that the configuration of a lock server names')
+        .env('LEASEHOLD_ADMIN_SOCKET')
+        .conflicts('endpoint'),
+    )
+    .addOption(
       new Option(
-        '--admin-socket <path>',
-        'instead: the socket that the configuration of a lock server names',
-      ).env('LEASEHOLD_ADMIN_SOCKET'),
+        '--endpoint <host:port>',
+        'instead: "listen.admin" of a lock server elsewhere, over mutual TLS with the next three',
+      ).env('LEASEHOLD_ADMIN_ENDPOINT'),
+    )
+    .addOption(
+      new Option('--ca <file>', 'authority of its certificate, PEM; with --endpoint').env(
+        'LEASEHOLD_ADMIN_CA',
+      ),
+    )
+    .addOption(
+      new Option('--cert <file>', 'your certificate as an operator, PEM; with --endpoint').env(
+        'LEASEHOLD_ADMIN_CERT',
+      ),
+    )
+    .addOption(new Option('--key <file>', 'its key, PEM; with --endpoint').env('LEASEHOLD_ADMIN_KEY'))
+    .addOption(
+      new Option(
+        '--server-name <name>',
+        'name in its certificate, when that is not the host of --endpoint',
+      ).env('LEASEHOLD_ADMIN_SERVER_NAME'),
     );
 }
 

@@ -22,6 +22,23 @@ export const clientsTls = z.strictObject({
   key: file,
 });
 
+export const adminTls = z.strictObject({
+  /** Certificates of the authority that signs operators. Another one than that of clients, or one whose names are told apart. PEM. */
+  ca: file,
+  /** Certificate that operators check. PEM. */
+  cert: file,
+  key: file,
+});
+
+/** A name in a certificate: a DNS name, or a URI. */
+export const operatorName = z
+  .string()
+  .max(512)
+  .regex(
+    /^([a-z0-9-]+(\.[a-z0-9-]+)*|[a-z][a-z0-9+.-]*:\/\/[^\s,"]+)$/,
+    'a DNS name in lower case or a URI, as it stands in the certificate',
+  );
+
 const account = z.string().regex(/^[a-z0-9.-]+\/[a-z0-9.-]+$/, 'an account is <namespace>/<ServiceAccount>');
 
 export const tokens = z.strictObject({

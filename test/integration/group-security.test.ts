@@ -2,14 +2,17 @@
  * Who may do what in a group of real processes with TLS and tokens: what is refused, and that nobody loses anything while tokens, certificates,
  * keys and consumers are replaced on the running group.
  */
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { Client, credentials, Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClientRequestBody } from '../../src/api/wire.ts';
+import { OPERATOR_FILES, OPERATOR_NAME } from '../../src/cli/group/security.ts';
 import { SERVER_ID_HEADER } from '../../src/server/grpc/relay-client.ts';
 import { asIs } from '../../src/server/grpc/streams.ts';
 import { dialPlaintext, dialServer } from '../../src/server/security/tls.ts';
+import { leasehold } from '../support/cli.ts';
 import { acquireCommand } from '../support/core.ts';
 import { eventually, LockApi } from '../support/dev/lock-api.ts';
 import { ETCD_START_MS_MAX } from '../support/etcd.ts';
@@ -210,6 +213,78 @@ describe('who is a replica', () => {
     expect((await relayAs('b', { ...foreign, ca: clients.ca })).code).toBe(status.UNAVAILABLE);
     expect((await relayAs('b', clients)).code).toBe(status.UNAVAILABLE);
     expect((await relayAs('b', null)).code).toBe(status.UNAVAILABLE);
+  });
+});
+
+describe('who administers the group from elsewhere', () => {
+  const { ca, cert, key } = OPERATOR_FILES;
+  const at = (server: string, files: readonly string[]) => {
+    const planned = secure.group.plan.processes.find(({ name }) => name === server);
+    const [withCa, withCert, withKey] = files.map((path) => join(secure.folder, path)) as [
+      string,
+      string,
+      string,
+    ];
+    const endpoint = planned?.adminEndpoint as string;
+    return ['--endpoint', endpoint, '--ca', withCa, '--cert', withCert, '--key', withKey];
+  };
+
+  test('the operator, through a follower as through the leader; what it changes is logged under its name', async () => {
+    const leader = secure.leads() as string;
+    for (const server of ['server-a', 'server-b', 'server-c']) {
+      const members = await leasehold(['group', 'members', '-o', 'json', ...at(server, [ca, cert, key])]);
+      expect(members.stderr).toBe('');
+      expect(JSON.parse(members.stdout).members).toHaveLength(3);
+    }
+    const follower = ['server-a', 'server-b', 'server-c'].find((name) => name !== leader) as string;
+    const made = await leasehold(['group', 'snapshot', ...at(follower, [ca, cert, key])]);
+    expect(made).toMatchObject({ code: 0, stderr: '' });
+    const calls = secure.log(follower).filter(({ msg }) => msg === 'an operator calls');
+    expect(calls).toMatchObject([{ identity: OPERATOR_NAME, method: '/leasehold.v1.Admin/Snapshot' }]);
+  }, 60_000);
+
+  test('not a client, not a replica, not a server of this port by its own certificate', async () => {
+    for (const pair of ['a-clients', 'b']) {
+      const files = [ca, `pki/${pair}.crt`, `pki/${pair}.key`];
+      const foreign = await leasehold(['group', 'snapshot', ...at('server-a', files)]);
+      expect(foreign).toMatchObject({
+        code: 123,
+        stdout: '',
+        stderr: expect.stringContaining('tls.admin.ca'),
+      });
+    }
+    const own = await leasehold([
+      'group',
+      'snapshot',
+      ...at('server-a', [ca, 'pki/b-admin.crt', 'pki/b-admin.key']),
+    ]);
+    expect(own).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining('no operator of this lock server'),
+    });
+  }, 60_000);
+
+  test('an application finds none of it on its own port, with a good token', async () => {
+    const endpoint = secure.endpoints[0] as string;
+    const { credentials: trusted, options } = dialServer(secure.ca, endpoint);
+    const client = new Client(endpoint, trusted, options);
+    const metadata = new Metadata();
+    metadata.set('authorization', `Bearer ${await secure.token()}`);
+    for (const method of ['Admin/Break', 'Admin/Configure', 'Inspect/Status']) {
+      const ended = new Promise<StatusObject>((resolve) => {
+        const call = client.makeUnaryRequest(
+          `/leasehold.v1.${method}`,
+          asIs,
+          asIs,
+          Buffer.alloc(0),
+          metadata,
+          () => undefined,
+        );
+        call.on('status', resolve);
+      });
+      expect((await ended).code).toBe(status.UNIMPLEMENTED);
+    }
+    client.close();
   });
 });
 

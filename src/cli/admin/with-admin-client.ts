@@ -1,6 +1,6 @@
 /**
- * A connection to whoever serves operators: the socket that is named, that of a `leasehold dev` in its data folder, or that of any running
- * server of a group made by `leasehold group up`.
+ * A connection to whoever serves operators: the address or the socket that is named, the socket of a `leasehold dev` in its data folder, or
+ * that of any running server of a group made by `leasehold group up`.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
@@ -8,9 +8,10 @@ import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { ADMIN_SOCKET, socketPath } from '../../server/grpc/socket.ts';
 import { AdminClient } from '../admin-client.ts';
-import { UnavailableError } from '../errors.ts';
+import { UnavailableError, UsageError } from '../errors.ts';
 import { GROUP_STATE_FILE, type GroupState } from '../group/plan.ts';
 import type { AdminTarget } from '../options.ts';
+import { dialRemote, flagOf, remoteError } from './remote.ts';
 
 /** Throws UnavailableError when nobody serves there. */
 export async function withAdminClient<T>(
@@ -21,6 +22,8 @@ export async function withAdminClient<T>(
   try {
     return await work(client);
   } catch (error) {
+    const { endpoint } = target;
+    if (endpoint !== undefined) throw remoteError(endpoint, error);
     if (isRefused(error)) throw new UnavailableError(nobodyServes(target), { cause: error });
     throw error;
   } finally {
@@ -29,6 +32,13 @@ export async function withAdminClient<T>(
 }
 
 async function connect(target: AdminTarget): Promise<AdminClient> {
+  const { endpoint } = target;
+  if (endpoint !== undefined) return new AdminClient(endpoint, dialRemote({ ...target, endpoint }));
+  const alone = (['ca', 'cert', 'key', 'serverName'] as const).filter(
+    (option) => target[option] !== undefined,
+  );
+  if (alone.length > 0)
+    throw new UsageError(`${alone.map(flagOf).join(', ')}: for --endpoint, which is missing`);
   for (const path of socketsOf(target)) {
     if (await isServed(path)) return new AdminClient(path);
   }
@@ -67,7 +77,7 @@ function nobodyServes({ data, adminSocket }: AdminTarget): string {
   }
   return (
     `nobody serves ${data}: start one with "leasehold dev -d ${data} -f ..." or "leasehold group up", ` +
-    'name its folder with --data, or the socket of a lock server with --admin-socket'
+    'name its folder with --data, the socket of a lock server with --admin-socket, or its address with --endpoint'
   );
 }
 

@@ -25,6 +25,7 @@ export interface Certified {
 export interface CertificateNames {
   readonly dns?: readonly string[];
   readonly ip?: readonly string[];
+  readonly uri?: readonly string[];
 }
 
 export class Authority {
@@ -65,12 +66,13 @@ export class Authority {
   }
 
   /** For a server and a client in one. */
-  async certify(name: string, { dns = [], ip = [] }: CertificateNames): Promise<Certified> {
+  async certify(name: string, { dns = [], ip = [], uri = [] }: CertificateNames): Promise<Certified> {
     const x509 = this.#x509;
     const keys = await newKeys();
     const names = [
       ...dns.map((value) => ({ type: 'dns' as const, value })),
       ...ip.map((value) => ({ type: 'ip' as const, value })),
+      ...uri.map((value) => ({ type: 'url' as const, value })),
     ];
     const certificate = await x509.X509CertificateGenerator.create({
       subject: `CN=${name}`,

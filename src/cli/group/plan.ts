@@ -1,7 +1,7 @@
 /** What a group on one machine consists of: its processes with their programs, arguments and files. */
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { CLIENTS_CA, memberFiles, TOKEN_FILE } from './security.ts';
+import { CLIENTS_CA, memberFiles, OPERATOR_NAME, TOKEN_FILE } from './security.ts';
 
 export const MEMBERS = ['a', 'b', 'c'] as const;
 
@@ -16,8 +16,9 @@ export interface PlannedProcess {
   readonly log: string;
   /** Where it says whether it serves. */
   readonly healthUrl: string;
-  /** Of a lock server: where it serves operators. */
+  /** Of a lock server: where it serves operators, on this machine and over TLS. */
   readonly adminSocket?: string;
+  readonly adminEndpoint?: string;
 }
 
 export interface GroupPlan {
@@ -74,8 +75,8 @@ export interface PlanOptions {
 }
 
 const ETCD_PREFIX = 'leasehold/';
-/** For each member: etcd clients, etcd peers, etcd's health, lock clients, relay, health. */
-const PORTS_PER_MEMBER = 6;
+/** For each member: etcd clients, etcd peers, etcd's health, lock clients, relay, health, operators. */
+const PORTS_PER_MEMBER = 7;
 /** How many free ports `planGroup` wants: for the members, the sidecar and the issuer. */
 export const PORTS_NEEDED = MEMBERS.length * PORTS_PER_MEMBER + 2;
 
@@ -87,6 +88,7 @@ interface MemberPorts {
   readonly clients: string;
   readonly relay: string;
   readonly health: string;
+  readonly admin: string;
 }
 
 export function planGroup(
@@ -116,9 +118,10 @@ export function planGroup(
   const processes = [
     ...members.map((member) => etcdProcess(member, members, options)),
     ...(security === undefined ? [] : [issuerProcess(security.account, issuerPort, options)]),
-    ...members.map(({ name, health }) => ({
+    ...members.map(({ name, health, admin }) => ({
       ...ownProcess('server', `server-${name}`, `http://${health}/status`, options),
       adminSocket: join(folder, adminSocket(name)),
+      ...(security === undefined ? {} : { adminEndpoint: admin }),
     })),
     ownProcess('sidecar', 'sidecar', `${apiUrl}/readyz`, options),
   ];
@@ -138,6 +141,7 @@ function portsOf(name: MemberPorts['name'], ports: readonly number[]): MemberPor
     clients: at(3),
     relay: at(4),
     health: at(5),
+    admin: at(6),
   };
 }
 
@@ -151,24 +155,32 @@ function adminSocket(name: string): string {
 
 function serverFile(own: MemberPorts, members: readonly MemberPorts[], options: PlanOptions): object {
   const { server = {}, leaseTtlSeconds = 5, security } = options;
-  const { group, clients, jwks } = memberFiles(own.name);
+  const { group, clients, admin, jwks } = memberFiles(own.name);
   // Its own etcd member first: the nearest.
   const etcds = [own, ...members.filter((member) => member !== own)];
   return {
     serverId: own.name,
     namespace: 'namespace.yaml',
-    admin: { socket: adminSocket(own.name) },
+    admin: {
+      socket: adminSocket(own.name),
+      ...(security === undefined ? {} : { administrators: [OPERATOR_NAME] }),
+    },
     etcd: {
       endpoints: etcds.map(({ etcdClients }) => `${schemeOf(options)}://${etcdClients}`),
       prefix: ETCD_PREFIX,
       leaseTtlSeconds,
       ...(security === undefined ? {} : { serverName: 'localhost' }),
     },
-    listen: { clients: own.clients, relay: own.relay, health: own.health },
+    listen: {
+      clients: own.clients,
+      relay: own.relay,
+      health: own.health,
+      ...(security === undefined ? {} : { admin: own.admin }),
+    },
     peers: Object.fromEntries(members.map(({ name, relay }) => [name, relay])),
     ...(security === undefined
       ? {}
-      : { tls: { group: { ...group, name: security.groupName }, clients }, tokens: { jwks } }),
+      : { tls: { group: { ...group, name: security.groupName }, clients, admin }, tokens: { jwks } }),
     ...(options.audit === undefined ? {} : { audit: options.audit(own.name) }),
     ...server,
   };

@@ -7,6 +7,14 @@ const PKI_FOLDER = 'pki';
 export const ISSUER_KEY = `${PKI_FOLDER}/issuer.jwk`;
 export const TOKEN_FILE = 'sidecar.token';
 export const POD_UID = 'local-sidecar';
+/** In the certificate of whoever administers the group from elsewhere. */
+export const OPERATOR_NAME = 'operator.leasehold.local';
+/** What such a caller needs: the authority that signed the servers' certificates for operators, and its own. */
+export const OPERATOR_FILES = {
+  ca: `${PKI_FOLDER}/admin-ca.crt`,
+  cert: `${PKI_FOLDER}/operator.crt`,
+  key: `${PKI_FOLDER}/operator.key`,
+} as const;
 
 const LOCAL = { dns: ['localhost'], ip: ['127.0.0.1', '::1'] } as const;
 
@@ -21,6 +29,7 @@ export function memberFiles(serverId: string) {
   return {
     group: { ca: at('group-ca.crt'), cert: at(`${serverId}.crt`), key: at(`${serverId}.key`) },
     clients: { cert: at(`${serverId}-clients.crt`), key: at(`${serverId}-clients.key`) },
+    admin: { ca: OPERATOR_FILES.ca, cert: at(`${serverId}-admin.crt`), key: at(`${serverId}-admin.key`) },
     jwks: at('jwks.json'),
   };
 }
@@ -33,9 +42,10 @@ export async function securityFiles(
   members: readonly string[],
   { groupName, account }: { readonly groupName: string; readonly account: string },
 ): Promise<readonly SecretFile[]> {
-  const [group, clients, issuer] = await Promise.all([
+  const [group, clients, admin, issuer] = await Promise.all([
     Authority.make(`${groupName} group`),
     Authority.make(`${groupName} clients`),
+    Authority.make(`${groupName} operators`),
     TokenIssuer.make(),
   ]);
   const files: SecretFile[] = [];
@@ -50,7 +60,10 @@ export async function securityFiles(
     const names = { ...LOCAL, dns: [`${id}.${groupName}`, ...LOCAL.dns] };
     writePair(paths.group, await group.certify(id, names));
     writePair(paths.clients, await clients.certify(id, LOCAL));
+    writePair(paths.admin, await admin.certify(id, LOCAL));
   }
+  writePair(OPERATOR_FILES, await admin.certify('operator', { dns: [OPERATOR_NAME] }));
+  write(OPERATOR_FILES.ca, admin.certificate);
   const { group: own, jwks } = memberFiles('any');
   write(own.ca, group.certificate);
   write(CLIENTS_CA, clients.certificate);

@@ -1,10 +1,13 @@
 /** The errors of the parts that only some commands use (logs, histories, the admin socket) as exit codes. */
-import { status } from '@grpc/grpc-js';
+import { type ServiceError, status } from '@grpc/grpc-js';
+import type { ErrorCode } from '../../api/errors.ts';
 import { FormatError } from '../../core/index.ts';
 import { HistoryFormatError } from '../../history/read.ts';
 import { LogFormatError } from '../../log/errors.ts';
 import { CorruptLogError, TrimmedError } from '../../log/port.ts';
-import { EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
+import { isServiceError } from '../../server/grpc/peer-calls.ts';
+import { CODE_TRAILER } from '../../server/grpc/status.ts';
+import { EXIT_OF_CODE, EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
 import type { Failure } from '../errors.ts';
 
 export function failureOfParts(error: Error): Failure {
@@ -19,7 +22,7 @@ function messageOf(error: Error): string {
 }
 
 function exitCodeOf(error: Error): number {
-  if (isServiceError(error)) return exitCodeOfCall(error.code);
+  if (isServiceError(error)) return exitCodeOfRefusal(error) ?? exitCodeOfCall(error.code);
   if (error instanceof CorruptLogError || error instanceof FormatError) return EXIT_WRONG;
   const isUsage =
     error instanceof TrimmedError ||
@@ -29,12 +32,21 @@ function exitCodeOf(error: Error): number {
   return isUsage ? EXIT_USAGE : EXIT_WRONG;
 }
 
+/** By its code of the error table, if it has one. */
+function exitCodeOfRefusal({ metadata }: ServiceError): number | null {
+  const [code] = metadata?.get(CODE_TRAILER) ?? [];
+  const isKnown = typeof code === 'string' && Object.hasOwn(EXIT_OF_CODE, code);
+  return isKnown ? EXIT_OF_CODE[code as ErrorCode] : null;
+}
+
 function exitCodeOfCall(code: status): number {
   switch (code) {
     case status.INVALID_ARGUMENT:
     case status.NOT_FOUND:
     case status.OUT_OF_RANGE:
     case status.FAILED_PRECONDITION:
+    case status.PERMISSION_DENIED:
+    case status.UNAUTHENTICATED:
       return EXIT_USAGE;
     case status.UNAVAILABLE:
     case status.DEADLINE_EXCEEDED:
@@ -43,10 +55,6 @@ function exitCodeOfCall(code: status): number {
     default:
       return EXIT_WRONG;
   }
-}
-
-function isServiceError(error: Error): error is Error & { code: status; details: string } {
-  return 'details' in error && 'code' in error && typeof error.code === 'number';
 }
 
 /** A file that is not there or may not be read. */

@@ -124,6 +124,25 @@ test('plain text and unproven clients are for this machine alone, unless it is s
   expect(problem({ ...secure, tokens: { jwks: 'j', people: ['no account'] } })).toContain('tokens.people.0');
 });
 
+test('operators elsewhere prove who they are, whatever else is left open', () => {
+  const listen = { ...GOOD.listen, admin: '0.0.0.0:5' };
+  const bare = problem({ ...GOOD, listen, insecure: true });
+  expect(bare).toMatch(/listen\.admin: .*give tls\.admin/);
+  expect(bare).toMatch(/listen\.admin: nobody may call.*admin\.administrators/);
+  const tls = { admin: { ca: 'ca', cert: 'c', key: 'k' } };
+  const admin = { administrators: ['operator.leasehold'], readers: ['spiffe://cluster.local/ns/a/sa/b'] };
+  expect(load({ ...GOOD, listen, tls, admin }).admin).toEqual(admin);
+  expect(problem({ ...GOOD, tls, admin })).toMatch(
+    /admin: .*listen\.admin, which is missing\n.*tls\.admin: .*missing/,
+  );
+  expect(problem({ ...GOOD, listen, tls, admin: { administrators: ['a', 'a', 'B, C'] } })).toContain(
+    'administrators.2',
+  );
+  expect(problem({ ...GOOD, listen, tls, admin: { administrators: ['a'], readers: ['a'] } })).toContain(
+    'a is listed twice',
+  );
+});
+
 test('buckets are ranges within those that there are', () => {
   expect(load({ ...GOOD, buckets: ['0-2047', '4095-4095'], mapVersion: 3 }).mapVersion).toBe(3);
   for (const bad of ['2-1', '0-4096', '5', '-1-4'])

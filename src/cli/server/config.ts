@@ -6,10 +6,20 @@ import { QUOTA_BYTES_DEFAULT } from '../../log/etcd/etcd-log.ts';
 import { SUSPICION_DEFAULTS } from '../../server/member/suspicion.ts';
 import { bucketRange } from '../bucket-ranges.ts';
 import { address, duplicates } from '../config-file.ts';
-import { clientsTls, groupTls, isLoopback, plaintextProblem, tokens } from '../security-config.ts';
+import {
+  adminTls,
+  clientsTls,
+  groupTls,
+  isLoopback,
+  operatorName,
+  plaintextProblem,
+  tokens,
+} from '../security-config.ts';
 import { auditConfig, auditConfigProblems, redactedAudit } from './audit.ts';
 
 const serverId = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'a server id is a DNS label');
+
+const OPERATORS_MAX = 100;
 
 export const serverConfig = z.strictObject({
   /** Name of this replica within its group. */
@@ -21,8 +31,16 @@ export const serverConfig = z.strictObject({
    * Admin.Configure, which is refused otherwise.
    */
   configuredBy: z.enum(['file', 'admin']).default('file'),
-  /** The services for operators, on a Unix socket open to the account of this process only. Relative to the configuration's own folder. */
-  admin: z.strictObject({ socket: z.string().min(1) }).optional(),
+  /** The services for operators (Inspect, History, Admin). Applications must not have access to them. */
+  admin: z
+    .strictObject({
+      /** Unix socket, open to the account of this process only. Relative to the configuration's own folder. */
+      socket: z.string().min(1).optional(),
+      /** At `listen.admin`: names in the certificates of those who may do everything, and of those who may only read. */
+      administrators: z.array(operatorName).max(OPERATORS_MAX).default([]),
+      readers: z.array(operatorName).max(OPERATORS_MAX).default([]),
+    })
+    .default({ administrators: [], readers: [] }),
   /** Every event to somewhere else, by whichever server leads (docs/AUDIT.md). */
   audit: auditConfig.optional(),
   etcd: z.strictObject({
@@ -49,8 +67,8 @@ export const serverConfig = z.strictObject({
       .max(64 * 1024 ** 3)
       .default(QUOTA_BYTES_DEFAULT),
   }),
-  /** Where it listens: for clients, for the other replicas, for probes and metrics (HTTP). */
-  listen: z.strictObject({ clients: address, relay: address, health: address }),
+  /** Where it listens: for clients, for the other replicas, for probes and metrics (HTTP); for operators, with mutual TLS. */
+  listen: z.strictObject({ clients: address, relay: address, health: address, admin: address.optional() }),
   /** Where the relay of each replica is reached, this one's included, by server id. */
   peers: z.record(serverId, address),
   /** When a standby ends the leadership of a leader that seems dead (rule S7). */
@@ -63,7 +81,13 @@ export const serverConfig = z.strictObject({
     })
     .default(SUSPICION_DEFAULTS),
   /** Without it connections are plain text, which is taken on loopback addresses only. Files are read again when they change. */
-  tls: z.strictObject({ group: groupTls.optional(), clients: clientsTls.optional() }).default({}),
+  tls: z
+    .strictObject({
+      group: groupTls.optional(),
+      clients: clientsTls.optional(),
+      admin: adminTls.optional(),
+    })
+    .default({}),
   /** How clients prove who they are. Without it nobody is asked, and the namespace's `consumers` are not checked. */
   tokens: tokens.optional(),
   /** True: plain text and unproven clients also where other machines reach this one. */
@@ -90,10 +114,27 @@ export function serverConfigProblems(config: ServerConfig): readonly string[] {
   for (const twice of duplicates(Object.values(peers))) {
     problems.push(`peers: ${twice} is the address of two replicas`);
   }
-  for (const twice of duplicates(Object.values(listen))) problems.push(`listen: ${twice} is used twice`);
+  const listens = Object.values(listen).filter((one) => one !== undefined);
+  for (const twice of duplicates(listens)) problems.push(`listen: ${twice} is used twice`);
   for (const twice of duplicates(etcd.endpoints)) problems.push(`etcd.endpoints: ${twice} is there twice`);
   if (!etcd.prefix.endsWith('/')) problems.push('etcd.prefix: it ends in a slash');
-  return [...problems, ...securityProblems(config)];
+  return [...problems, ...adminProblems(config), ...securityProblems(config)];
+}
+
+/** Whoever calls at `listen.admin` can take every lock away, so there is no way to leave the proof out. */
+function adminProblems({ admin, listen, tls }: ServerConfig): readonly string[] {
+  const named = [...admin.administrators, ...admin.readers];
+  const problems = duplicates(named).map((twice) => `admin: ${twice} is listed twice`);
+  if (listen.admin === undefined) {
+    if (named.length > 0) problems.push('admin: names of operators are for listen.admin, which is missing');
+    if (tls.admin !== undefined) problems.push('tls.admin: it is for listen.admin, which is missing');
+    return problems;
+  }
+  if (tls.admin === undefined)
+    problems.push('listen.admin: operators prove who they are by certificates: give tls.admin');
+  if (named.length === 0)
+    problems.push('listen.admin: nobody may call: list names under admin.administrators');
+  return problems;
 }
 
 function hostOf(url: string): string {

@@ -23,9 +23,13 @@ export function bindGrpc(server: Server, address: string, credentials: ServerCre
   return new Promise((resolve, reject) => {
     server.bindAsync(address, credentials, (error) => {
       if (error === null) resolve();
-      else reject(new UnavailableError(`${address} cannot be had: ${error.message}`, { cause: error }));
+      else reject(cannotBeHad(address, error));
     });
   });
+}
+
+export function cannotBeHad(address: string, cause: Error): UnavailableError {
+  return new UnavailableError(`${address} cannot be had: ${cause.message}`, { cause });
 }
 
 export function closeGrpc(server: Server, timers: Timers): Promise<void> {

@@ -13,7 +13,7 @@ import { pause } from '../../platform/pause.ts';
 import { labelled, type Runtime } from '../../platform/runtime.ts';
 import type { Shard } from '../../server/front-end/admission.ts';
 import { adminService } from '../../server/grpc/admin.ts';
-import { type AdminServer, startAdminServer } from '../../server/grpc/admin-server.ts';
+import { type AdminServer, startAdminListener, startAdminServer } from '../../server/grpc/admin-server.ts';
 import { HealthService } from '../../server/grpc/health.ts';
 import { inspectService } from '../../server/grpc/inspect.ts';
 import { lockService } from '../../server/grpc/lock-service.ts';
@@ -31,7 +31,7 @@ import { bucketsIn } from '../bucket-ranges.ts';
 import { parseAddress } from '../config-file.ts';
 import { auditBeside } from './audit.ts';
 import type { ServerConfig } from './config.ts';
-import { bindGrpc, closeGrpc, createGrpcServer } from './listen.ts';
+import { bindGrpc, cannotBeHad, closeGrpc, createGrpcServer } from './listen.ts';
 import { loadSecurity, type ServerSecurity } from './security.ts';
 
 const LOCK_SERVICE = 'leasehold.v1.LockService';
@@ -132,11 +132,11 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     serverMetrics.observeSpace(() => member.space),
   ];
   let http: HttpServer | null = null;
-  let admin: AdminServer | null = null;
+  const admins: AdminServer[] = [];
   const stop = async (): Promise<void> => {
     for (const end of unobserve) end();
     health.close();
-    await admin?.close();
+    for (const admin of admins) await admin.close();
     await member.stop();
     security.close();
     await audit?.close();
@@ -147,11 +147,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   };
   try {
     await listen(servers, config, security);
-    if (config.admin !== undefined) {
-      const served = [{ ...own, peers }];
-      const { socket } = config.admin;
-      admin = await startAdminServer({ socketPath: socket, served: () => served, timers: runtime.timers });
-    }
+    await serveOperators(config, { security, runtime, served: { ...own, peers }, admins });
     http = await listenHttp({
       listener: statusOr(member, createHealthApi({ runtime, metrics, ready: () => member.halted === null })),
       ...parseAddress(config.listen.health),
@@ -212,6 +208,28 @@ async function listen(
 ): Promise<void> {
   await bindGrpc(replicas, listen.relay, security.replicas);
   await bindGrpc(clients, listen.clients, security.clients);
+}
+
+interface OperatorParts {
+  readonly security: ServerSecurity;
+  readonly runtime: Runtime;
+  readonly served: Served;
+  /** What was started is put here. */
+  readonly admins: AdminServer[];
+}
+
+async function serveOperators(
+  { admin, listen }: ServerConfig,
+  { security, runtime, served, admins }: OperatorParts,
+): Promise<void> {
+  const { timers, logger } = runtime;
+  const parts = { served: () => [served], timers };
+  if (admin.socket !== undefined) admins.push(await startAdminServer({ ...parts, socketPath: admin.socket }));
+  const { admin: address } = listen;
+  const { admin: credentials } = security;
+  if (address === undefined || credentials === null) return;
+  const started = startAdminListener({ ...parts, address, credentials, operators: admin, logger });
+  admins.push(await started.catch((error: Error) => Promise.reject(cannotBeHad(address, error))));
 }
 
 async function openLog({ etcd }: ServerConfig, security: ServerSecurity, runtime: Runtime): Promise<LockLog> {

@@ -28,6 +28,8 @@ export interface ServerSecurity {
   /** For the port of the clients, and for that of the replicas. */
   readonly clients: ServerCredentials;
   readonly replicas: ServerCredentials;
+  /** For the port of operators; null: there is none. */
+  readonly admin: ServerCredentials | null;
   readonly identify: Identify;
   readonly identifyPeer: IdentifyPeer;
   /** How this replica dials another. */
@@ -67,12 +69,14 @@ export function loadSecurity(
     );
   const group = tls.group === undefined ? null : pairOf('tls.group', tls.group);
   const clients = tls.clients === undefined ? null : pairOf('tls.clients', tls.clients);
+  const admin = tls.admin === undefined ? null : pairOf('tls.admin', tls.admin);
   const keys =
     tokens === undefined ? null : watch('tokens.jwks', () => watchKeys(beside(tokens.jwks), runtime));
   const groupName = tls.group?.name ?? `${namespace.name}.${namespace.namespace}`;
   return {
     clients: credentialsOf(clients),
     replicas: credentialsOf(group),
+    admin: admin === null ? null : credentialsOf(admin),
     identify:
       tokens === undefined || keys === null
         ? async () => UNPROVEN

@@ -74,7 +74,7 @@ function withPaths(file: string, config: ServerConfig): ServerConfig {
   const { admin, audit } = config;
   return {
     ...config,
-    ...(admin === undefined ? {} : { admin: { socket: besideConfig(file, admin.socket) } }),
+    ...(admin.socket === undefined ? {} : { admin: { ...admin, socket: besideConfig(file, admin.socket) } }),
     ...(audit?.sink === 'file' ? { audit: { ...audit, path: besideConfig(file, audit.path) } } : {}),
   };
 }

@@ -1,13 +1,15 @@
 /**
- * The services for operators and tools, on a Unix socket: Inspect, History, Admin, and gRPC's health. They are kept off HTTP,
- * because an application must not be able to break another one's lock.
+ * The services for operators and tools: Inspect, History, Admin, and gRPC's health. On a Unix socket, which the file system keeps to one
+ * account; or at an address, for callers whose certificates name them (operators.ts). They are kept off HTTP and off the port of the
+ * clients, because an application must not be able to break another one's lock.
  */
-import { Server } from '@grpc/grpc-js';
-import type { Timers } from '../../platform/runtime.ts';
+import { Server, type ServerCredentials } from '@grpc/grpc-js';
+import type { Logger, Timers } from '../../platform/runtime.ts';
 import { adminService } from './admin.ts';
 import { HealthService } from './health.ts';
 import { HistoryService } from './history.ts';
 import { inspectService } from './inspect.ts';
+import { admitOperators, type Operators } from './operators.ts';
 import { loadProtocol } from './proto.ts';
 import type { ServedNow } from './served.ts';
 import { bindSocket } from './socket.ts';
@@ -15,13 +17,15 @@ import { bindSocket } from './socket.ts';
 /** Calls still open by then are cut off when the server stops. */
 const CLOSE_WITHIN_MS = 500;
 const REQUEST_BYTES_MAX = 64 * 1024;
+/** Of one connection from elsewhere: histories are followed for hours, other calls are short. */
+const CALLS_OPEN_MAX = 100;
 
 const INSPECT = 'leasehold.v1.Inspect';
 const HISTORY = 'leasehold.v1.History';
 const ADMIN = 'leasehold.v1.Admin';
 const HEALTH = 'grpc.health.v1.Health';
 
-/** The services as they are added to any server: the socket's, and any other whose callers have proved to be administrators. */
+/** The services as they are added to a server. */
 interface AdminServices {
   addTo(server: Server): void;
   close(): void;
@@ -70,6 +74,42 @@ export async function startAdminServer({
   return {
     close: async () => {
       socket.remove();
+      services.close();
+      await shutDown(server, timers);
+    },
+  };
+}
+
+export interface AdminListenerOptions {
+  /** `host:port`. */
+  readonly address: string;
+  /** They must ask for the certificates of those who call. */
+  readonly credentials: ServerCredentials;
+  /** Whose calls are served. */
+  readonly operators: Operators;
+  readonly served: ServedNow;
+  readonly timers: Timers;
+  readonly logger: Logger;
+}
+
+/** Rejects with gRPC's own error when the address cannot be had. */
+export async function startAdminListener(options: AdminListenerOptions): Promise<AdminServer> {
+  const { address, credentials, operators, served, timers, logger } = options;
+  const services = adminServices(served, timers);
+  const server = new Server({
+    'grpc.max_receive_message_length': REQUEST_BYTES_MAX,
+    'grpc.max_concurrent_streams': CALLS_OPEN_MAX,
+    interceptors: [admitOperators(operators, logger)],
+  });
+  services.addTo(server);
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(address, credentials, (error) => (error === null ? resolve() : reject(error)));
+  }).catch((error: unknown) => {
+    server.forceShutdown();
+    throw error;
+  });
+  return {
+    close: async () => {
       services.close();
       await shutDown(server, timers);
     },

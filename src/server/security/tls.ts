@@ -14,7 +14,13 @@ import {
   type PeerCertificate,
   type SecureContextOptions,
 } from 'node:tls';
-import { type ChannelCredentials, type ClientOptions, credentials, ServerCredentials } from '@grpc/grpc-js';
+import {
+  type ChannelCredentials,
+  type ClientOptions,
+  credentials,
+  ServerCredentials,
+  type VerifyOptions,
+} from '@grpc/grpc-js';
 import type { Runtime } from '../../platform/runtime.ts';
 import { WatchedFiles } from '../../platform/watched-files.ts';
 import { reloadsTo } from './reloads.ts';
@@ -97,17 +103,25 @@ export function dialReplica({ value: { ca, cert, key } }: WatchedFiles<KeyPair>,
   return { credentials: credentials.createSsl(ca, key, cert), options: expectName(name) };
 }
 
-/** To a lock server whose certificate must be for `serverName`, or else for the host of `endpoint`. */
-export function dialServer(ca: Buffer, endpoint: string, serverName?: string): Dial {
-  if (serverName !== undefined) {
-    return { credentials: credentials.createSsl(ca), options: expectName(serverName) };
-  }
+/**
+ * To a lock server whose certificate must be for `serverName`, or else for the host of `endpoint`. `own`: what the caller shows of itself.
+ * Throws when that is no certificate with its key.
+ */
+export function dialServer(
+  ca: Buffer,
+  endpoint: string,
+  serverName?: string,
+  own: { readonly cert: Buffer; readonly key: Buffer } | null = null,
+): Dial {
+  const secure = (verify?: VerifyOptions): ChannelCredentials =>
+    credentials.createSsl(ca, own?.key ?? null, own?.cert ?? null, verify);
+  if (serverName !== undefined) return { credentials: secure(), options: expectName(serverName) };
   const host = endpoint.slice(0, endpoint.lastIndexOf(':')).replace(/^\[|\]$/g, '');
-  if (isIP(host) === 0) return { credentials: credentials.createSsl(ca), options: {} };
+  if (isIP(host) === 0) return { credentials: secure(), options: {} };
   // TLS knows no address as a name to ask for, so it is asked for none that exists; the certificate must be for the address.
   const verify = (_name: string, certificate: PeerCertificate) => checkServerIdentity(host, certificate);
   return {
-    credentials: credentials.createSsl(ca, null, null, { checkServerIdentity: verify }),
+    credentials: secure({ checkServerIdentity: verify }),
     options: { 'grpc.ssl_target_name_override': 'address.invalid' },
   };
 }
@@ -122,6 +136,11 @@ export function replicaName(serverId: string, group: string): string {
 
 /** Whether a certificate, as Node.js shows its alternative names (`DNS:a.b, URI:...`), is of this replica. */
 export function provesReplica(subjectAltName: string | undefined, serverId: string, group: string): boolean {
-  const names = (subjectAltName ?? '').split(', ');
-  return names.includes(`DNS:${replicaName(serverId, group)}`);
+  return provesName(subjectAltName, replicaName(serverId, group));
+}
+
+/** The same of a DNS name, or of a URI such as `spiffe://cluster/ns/x/sa/y`. */
+export function provesName(subjectAltName: string | undefined, name: string): boolean {
+  // A name with a comma or a quote in it is shown in quotes, and equals none of ours.
+  return (subjectAltName ?? '').split(', ').includes(`${name.includes('://') ? 'URI' : 'DNS'}:${name}`);
 }
