@@ -142,10 +142,24 @@ export class Cluster {
   async etcdLeader(): Promise<number> {
     const deadline = performance.now() + LEADER_MS_MAX;
     while (performance.now() < deadline) {
-      for (const [at, endpoint] of this.etcdEndpoints.entries()) if (await leadsEtcd(endpoint)) return at;
+      for (const [at, endpoint] of this.etcdEndpoints.entries()) {
+        const status = await etcdStatus(endpoint);
+        if (status !== null && status.leader === status.header.member_id) return at;
+      }
       await pause(POLL_MS);
     }
     throw new Error('no member of etcd leads');
+  }
+
+  /** Makes the etcd member beside server `at` lead etcd. */
+  async moveEtcdLeader(at: number): Promise<void> {
+    const from = await this.etcdLeader();
+    if (from === at) return;
+    const target = await etcdStatus(this.etcdEndpoints[at] as string);
+    await fetch(`${this.etcdEndpoints[from]}/v3/maintenance/transfer-leadership`, {
+      method: 'POST',
+      body: JSON.stringify({ targetID: target?.header.member_id }),
+    });
   }
 
   /** As `signal` and `restart`, for the etcd member beside server `at`. */
@@ -180,12 +194,17 @@ export class Cluster {
   }
 }
 
-async function leadsEtcd(endpoint: string): Promise<boolean> {
+interface EtcdStatus {
+  readonly header: { readonly member_id: string };
+  readonly leader: string;
+}
+
+/** Null: it does not answer. */
+async function etcdStatus(endpoint: string): Promise<EtcdStatus | null> {
   try {
     const answer = await fetch(`${endpoint}/v3/maintenance/status`, { method: 'POST', body: '{}' });
-    const { header, leader } = (await answer.json()) as { header: { member_id: string }; leader: string };
-    return header.member_id === leader;
+    return (await answer.json()) as EtcdStatus;
   } catch {
-    return false;
+    return null;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * How long nothing is granted when a process that matters goes: the leader by SIGTERM and by kill -9, and etcd's own leader, where
- * etcd's mutex stands beside it.
+ * How long nothing is granted when a process that matters goes: the leader by SIGTERM and by kill -9, its whole node, and etcd's own
+ * leader, where etcd's mutex stands beside it.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster } from '../cluster.ts';
@@ -12,6 +12,7 @@ import type { Report } from '../report.ts';
 const KILLS = 20;
 const HAND_OVERS = 10;
 const ETCD_KILLS = 5;
+const NODE_LOSSES = 5;
 /** Before each round, so that it finds a group at rest. */
 const REST_MS = 500;
 /** After a hand-over has begun: what is asked for until then may be held up by it. */
@@ -24,6 +25,7 @@ export async function failOverPart(report: Report): Promise<void> {
   const rounds = { report, cluster, probe };
   await handOvers(rounds);
   await kills(rounds);
+  await nodeLosses(rounds);
   await etcdKills(rounds);
 }
 
@@ -66,6 +68,24 @@ async function kills(rounds: Rounds): Promise<void> {
     await cluster.restart(leader);
   }
   tell(report, 'kill -9 of the leader to the next grant', tookMs);
+}
+
+/** The leader and the etcd member beside it, which leads etcd too: the most that the loss of one node takes away. */
+async function nodeLosses(rounds: Rounds): Promise<void> {
+  const { cluster, probe, report } = rounds;
+  const tookMs: number[] = [];
+  for (let round = 0; round < NODE_LOSSES; round++) {
+    await cluster.moveEtcdLeader(await cluster.leader());
+    await pause(3 * REST_MS);
+    const leader = await atRest(rounds);
+    const sinceMs = Date.now();
+    cluster.killEtcd(leader);
+    cluster.signal(leader, 'SIGKILL');
+    tookMs.push(await probe.firstAfter(sinceMs));
+    await cluster.restartEtcd(leader);
+    await cluster.restart(leader);
+  }
+  tell(report, "kill -9 of the leader and of etcd's leader beside it, to the next grant", tookMs);
 }
 
 /** Both locks lose the same etcd leader at the same moment. */

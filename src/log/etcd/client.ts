@@ -90,9 +90,12 @@ export class EtcdClient {
     };
   }
 
-  /** @throws LogUnavailableError the outcome is unknown. */
-  txn(request: ITxnRequest): Promise<ITxnResponse> {
-    return this.#call('transaction', (member, options) => member.kv.txn(request, options));
+  /**
+   * `withinMs`: a deadline of its own, never beyond that of every call.
+   * @throws LogUnavailableError the outcome is unknown.
+   */
+  txn(request: ITxnRequest, withinMs?: number): Promise<ITxnResponse> {
+    return this.#call('transaction', (member, options) => member.kv.txn(request, options), withinMs);
   }
 
   /** Several reads at one revision. */
@@ -184,12 +187,13 @@ export class EtcdClient {
   async #call<T extends { readonly header: IResponseHeader }>(
     what: string,
     call: (member: Etcd3, options: { readonly deadline: number }) => Promise<T>,
+    withinMs = this.#callMs,
   ): Promise<T> {
     const member = this.#member;
     const known = this.#revision;
     let answer: T;
     try {
-      answer = await call(member, { deadline: this.#clock.wallMs() + this.#callMs });
+      answer = await call(member, { deadline: this.#clock.wallMs() + Math.min(withinMs, this.#callMs) });
     } catch (error) {
       if (member === this.#member) this.skipMember();
       throw new LogUnavailableError(`a ${what} was not answered by etcd: ${String(error)}`, { cause: error });

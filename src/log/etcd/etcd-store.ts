@@ -45,6 +45,7 @@ import {
   type Keys,
   type Start,
 } from './keys.ts';
+import { Patience } from './patience.ts';
 import { EtcdSnapshots } from './snapshot-store.ts';
 import { EtcdSpace } from './space.ts';
 import {
@@ -76,6 +77,7 @@ export class EtcdStore implements AsyncStore {
   readonly #keys: Keys;
   /** The head as this handle saw it last: what the next append compares with. */
   #head: Head = EMPTY;
+  readonly #patience = new Patience();
   readonly #snapshots: EtcdSnapshots;
 
   readonly #space: EtcdSpace;
@@ -171,7 +173,7 @@ export class EtcdStore implements AsyncStore {
     const totalBytes = this.#head.totalBytes + entry.bytes.byteLength;
     const next: Head = { index: entry.index, hash: entry.hash, totalBytes };
     judgeAppend({ ...leadership, head: this.#head }, leadership, entry);
-    const { succeeded, responses } = await this.#client.txn({
+    const request = {
       compare: [
         leads(leader, leadership),
         this.#head.index === 0 ? isAbsent(head) : hasValue(head, encodeJson(this.#head)),
@@ -181,7 +183,9 @@ export class EtcdStore implements AsyncStore {
         put(head, encodeJson(next)),
       ],
       failure: [{ request_range: { key: leader } }, { request_range: { key: head } }],
-    });
+    };
+    const { succeeded, responses } = await this.#client.txn(request, this.#patience.attempt());
+    this.#patience.settled();
     if (succeeded) {
       this.#head = next;
       return 'committed';

@@ -9,7 +9,8 @@ import type { AppendOutcome, Leadership, LockLog, LogPosition, StoredEntry } fro
 import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 
-const RETRY_MS = 500;
+/** The log has tried several times by itself before it gives up. */
+const RETRY_MS = 50;
 
 export interface Appended {
   readonly outcome: AppendOutcome;
@@ -50,12 +51,14 @@ export class Appender {
   }
 
   async #keepAt(stored: StoredEntry): Promise<AppendOutcome> {
-    for (;;) {
+    for (let tries = 1; ; tries += 1) {
       try {
         return await this.#log.append(this.#leadership, stored);
       } catch (error) {
         if (!(error instanceof LogUnavailableError) || this.#hasGivenUp) throw error;
-        this.#runtime.logger.warn({ index: stored.index, error }, 'the log does not answer; work pauses');
+        if (tries === 1) {
+          this.#runtime.logger.warn({ index: stored.index, error }, 'the log does not answer; work pauses');
+        }
       }
       await pause(this.#runtime.timers, RETRY_MS);
     }
