@@ -237,6 +237,8 @@ export interface RelayFrame {
   readonly allAttached?: boolean;
   /** Index up to which the replica that sends this has applied the log, as a standby (rule L4). */
   readonly applied?: number;
+  /** Highest behaviour level that the replica that sends this can apply (rule C15). */
+  readonly behaviour?: number;
 }
 
 export interface LeaderGroup {

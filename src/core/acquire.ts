@@ -75,6 +75,11 @@ function wordProblem({ name, key, owner, purpose }: Acquire): Refused | null {
   return null;
 }
 
+/** The behaviour level from which on this can be asked for (rule C15). */
+export function levelOf({ mode, reentrant }: Pick<Acquire, 'mode' | 'reentrant'>): number {
+  return mode === 'exclusive' && !reentrant ? 1 : ALL_MODES_LEVEL;
+}
+
 function modeProblem(state: State, { mode, permits, reentrant, waitMs }: Acquire): Refused | null {
   if (!MODES.includes(mode)) return invalid('mode', `the mode must be one of ${MODES.join(', ')}`);
   if (!Number.isSafeInteger(permits) || permits < 1 || permits > PERMITS_MAX) {

@@ -1,4 +1,5 @@
 /** The state machine, as the rest of the program sees it. Start with README.md. */
+export { levelOf } from './acquire.ts';
 export { type Applied, apply, type Draft, type FaultProbe, hasBacklog, nextDue } from './apply.ts';
 export { AssertionError, assert, CoreFault, type FaultStep } from './assert.ts';
 export { FormatError } from './codec/bytes.ts';

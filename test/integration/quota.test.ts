@@ -70,6 +70,7 @@ class Scene {
       log,
       serverId: 'a',
       config: namespaceConfig(),
+      replicas: 1,
       suspicion: { silenceMs: 400, everyMs: 30_000 },
       dial: () => null,
       onHalted: (error) => {

@@ -343,6 +343,7 @@ export const anyRelayFrame: fc.Arbitrary<RelayFrame> = fc.record(
     }),
     allAttached: fc.constant(true),
     applied: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+    behaviour: fc.integer({ min: 1, max: 2 ** 32 - 1 }),
   },
   { requiredKeys: ['format', 'groups', 'closed'] },
 );

@@ -98,6 +98,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
       addresses: config.peers,
       dial: security.dial,
     }),
+    replicas: Object.keys(config.peers).length,
     shard: shardOf(config),
     onCommitted: (entry, stats) => metering.committed(entry, stats),
     onDeposed: () => relay.closeAll(),

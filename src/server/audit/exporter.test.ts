@@ -53,6 +53,7 @@ async function lead(store: MemoryStore, snapshotDueBytes = Number.MAX_SAFE_INTEG
     log,
     serverId: 'a',
     reason: 'test',
+    replicas: 1,
     tokenFloor: 0,
     beatWhenIdle: false,
     onStopped: () => undefined,

@@ -2,7 +2,7 @@
  * Keeps the front end of a replica on whoever leads: the leader in its own process, or a stream to another replica. It finds that one by
  * the log, which says who won it last; whether that one still lives shows on the stream (rules S4, S7).
  */
-import { FORMAT_VERSION } from '../../api/limits.ts';
+import { BEHAVIOUR_LEVEL_MAX, FORMAT_VERSION } from '../../api/limits.ts';
 import type { LeaderFrame, Position, RelayFrame } from '../../api/wire.ts';
 import type { LockLog } from '../../log/port.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
@@ -16,10 +16,12 @@ const SEEK_MS = 60;
 const ACCEPT_MS_MAX = 1_000;
 /** A leader that says nothing for so long, although it should every 200 ms, is tried over a new stream. */
 const SILENCE_MS_MAX = 2_000;
-/** How often the leader hears how far this standby has applied the log (rule L4). */
-const TELL_APPLIED_MS = 1_000;
+/** How often the leader hears how far this standby has applied the log (rule L4), and what it can apply (rule C15). */
+const TELL_MS = 1_000;
 /** A leader pings every 200 ms; after three it is unheard (rule S7). */
 const UNHEARD_MS = 600;
+
+const NOTHING: RelayFrame = { format: FORMAT_VERSION, groups: [], closed: [] };
 
 export interface LeaderStream {
   send(frame: RelayFrame): void;
@@ -117,6 +119,7 @@ export class LeaderLink {
       },
       send: (frame) => leader.receive(link, frame),
     });
+    leader.receive(link, { ...NOTHING, behaviour: BEHAVIOUR_LEVEL_MAX });
   }
 
   /** This process leads no more, or the log shows a leader of a higher epoch. */
@@ -157,7 +160,7 @@ export class LeaderLink {
     if (line !== null) {
       const limitMs = line.position === null ? ACCEPT_MS_MAX : SILENCE_MS_MAX;
       if (this.#nowMs() - line.heardAtMs >= limitMs) this.#lost(line, false);
-      else if (line.position !== null) this.#tellApplied(line);
+      else if (line.position !== null) this.#tell(line);
       return;
     }
     const leader = await this.#options.log.leader();
@@ -219,15 +222,19 @@ export class LeaderLink {
       send: (frame) => line.stream.send(frame),
     };
     this.#options.frontEnd.setLeader(port);
-    this.#tellApplied(line);
+    this.#tell(line);
   }
 
-  #tellApplied(line: Line): void {
+  #tell(line: Line): void {
     const now = this.#nowMs();
-    const applied = this.#options.appliedIndex();
-    if (applied === 0 || now - line.toldAtMs < TELL_APPLIED_MS) return;
+    if (now - line.toldAtMs < TELL_MS) return;
     line.toldAtMs = now;
-    line.stream.send({ format: FORMAT_VERSION, groups: [], closed: [], applied });
+    const applied = this.#options.appliedIndex();
+    line.stream.send({
+      ...NOTHING,
+      behaviour: BEHAVIOUR_LEVEL_MAX,
+      ...(applied === 0 ? {} : { applied }),
+    });
   }
 
   #lost(line: Line, isAnswered: boolean): void {

@@ -68,6 +68,7 @@ const N1 = numberTag(1);
 const N3 = numberTag(3);
 const N5 = numberTag(5);
 const N6 = numberTag(6);
+const N7 = numberTag(7);
 const L2 = lengthTag(2);
 const L3 = lengthTag(3);
 const L4 = lengthTag(4);
@@ -191,7 +192,7 @@ function readServerFrame(from: ProtoReader, general: General): ServerFrame {
 }
 
 function writeRelayFrame(to: ProtoWriter, frame: RelayFrame, general: General): Buffer | null {
-  const { format, groups, closed, reattach, allAttached = false, applied = 0 } = frame;
+  const { format, groups, closed, reattach, allAttached = false, applied = 0, behaviour = 0 } = frame;
   if (reattach !== undefined) return general.relayFrame.serialize(encodeRelayFrame(frame));
   to.number(N1, format);
   for (const { client, requests, keepalive, identity, mark } of groups) {
@@ -206,6 +207,7 @@ function writeRelayFrame(to: ProtoWriter, frame: RelayFrame, general: General): 
   if (closed.length > 0) to.numbers(L3, closed);
   to.bool(N5, allAttached);
   to.number(N6, applied);
+  to.number(N7, behaviour);
   return null;
 }
 
@@ -215,6 +217,7 @@ function readRelayFrame(from: ProtoReader, general: General): RelayFrame {
   const closed: number[] = [];
   let allAttached = false;
   let applied = 0;
+  let behaviour = 0;
   while (from.at < from.length) {
     const tag = from.number();
     if (tag === N1) format = from.number();
@@ -224,6 +227,7 @@ function readRelayFrame(from: ProtoReader, general: General): RelayFrame {
     else if (tag === L4) return decodeRelayFrame(general.relayFrame.deserialize(from.all()));
     else if (tag === N5) allAttached = from.bool();
     else if (tag === N6) applied = from.number();
+    else if (tag === N7) behaviour = from.number();
     else from.skip(tag);
   }
   checkFormat(format);
@@ -233,6 +237,7 @@ function readRelayFrame(from: ProtoReader, general: General): RelayFrame {
     closed,
     ...(allAttached ? { allAttached } : {}),
     ...(applied > 0 ? { applied } : {}),
+    ...(behaviour > 0 ? { behaviour } : {}),
   };
 }
 

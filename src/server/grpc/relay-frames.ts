@@ -31,6 +31,7 @@ interface RelayFrameMessage {
   } | null;
   readonly allAttached: boolean;
   readonly applied: number;
+  readonly behaviour: number;
 }
 
 const NOWHERE: Position = { lineage: '', epoch: 0, index: 0 };
@@ -42,6 +43,7 @@ export function encodeRelayFrame({
   reattach,
   allAttached,
   applied,
+  behaviour,
 }: RelayFrame): Message {
   const encodedGroups = groups.map(({ client, requests, keepalive, identity, mark }) => ({
     client,
@@ -50,12 +52,13 @@ export function encodeRelayFrame({
     identity,
     mark,
   }));
-  return { format, groups: encodedGroups, closed, reattach, allAttached, applied };
+  return { format, groups: encodedGroups, closed, reattach, allAttached, applied, behaviour };
 }
 
 /** Throws MessageError, also for a request that this program does not know: its sender is a replica of this group. */
 export function decodeRelayFrame(message: Message): RelayFrame {
-  const { format, groups, closed, reattach, allAttached, applied } = checked<RelayFrameMessage>(message);
+  const { format, groups, closed, reattach, allAttached, applied, behaviour } =
+    checked<RelayFrameMessage>(message);
   return {
     format,
     groups: groups.map(decodeRelayGroup),
@@ -63,6 +66,7 @@ export function decodeRelayFrame(message: Message): RelayFrame {
     ...(reattach === null ? {} : { reattach: decodeReattach(reattach) }),
     ...(allAttached ? { allAttached } : {}),
     ...(applied > 0 ? { applied } : {}),
+    ...(behaviour > 0 ? { behaviour } : {}),
   };
 }
 

@@ -1,26 +1,31 @@
 /** Rule C15: a group is at the highest level that each of its replicas can apply, and never goes back. */
 import { describe, expect, test } from 'vitest';
-import { acquireCommand } from '../../../test/support/core.ts';
-import { attachCommand, LeaderBench } from '../../../test/support/virtual/leader-bench.ts';
-import { BEHAVIOUR_LEVEL_MAX } from '../../api/limits.ts';
+import { type FrontEndStub, LeaderBench } from '../../../test/support/virtual/leader-bench.ts';
+import type { Acquire } from '../../api/entry.ts';
+import { BEHAVIOUR_LEVEL_MAX, FORMAT_VERSION } from '../../api/limits.ts';
 import { raiseTo } from './behaviour.ts';
 
 describe('what the replicas support', () => {
   test.each([
-    [1, [2], 2],
-    [1, [2, 3, 2], 2],
-    [1, [3, 1, 2], null],
-    [2, [2, 2], null],
+    [1, [2], 1, 2],
+    [1, [2, 3, 2], 3, 2],
+    [1, [3, 1, 2], 3, null],
+    [2, [2, 2], 2, null],
+    // One that is not here may support anything.
+    [1, [2, 2], 3, null],
+    [1, [], 3, null],
     // A replica was rolled back after the level was raised: it cannot follow, but the level stands.
-    [2, [1, 2], null],
-  ])('from level %i, with %j: %j', (current, supported, level) => {
-    expect(raiseTo(current, supported)).toEqual(level === null ? null : { type: 'raiseBehaviour', level });
+    [2, [1, 2], 2, null],
+  ])('from level %i, with %j of %i: %j', (current, supported, replicas, level) => {
+    expect(raiseTo(current, supported, replicas)).toEqual(
+      level === null ? null : { type: 'raiseBehaviour', level },
+    );
   });
 
-  test('nobody, or nonsense, is a mistake of ours', () => {
-    expect(() => raiseTo(1, [])).toThrow('no replica says');
-    expect(() => raiseTo(1, [Number.NaN])).toThrow('supports behaviour level NaN');
-    expect(() => raiseTo(1, [0])).toThrow('supports behaviour level 0');
+  test('a group of nobody, or nonsense, is a mistake of ours', () => {
+    expect(() => raiseTo(1, [], 0)).toThrow('at least one replica');
+    expect(() => raiseTo(1, [Number.NaN], 1)).toThrow('supports behaviour level NaN');
+    expect(() => raiseTo(1, [0], 1)).toThrow('supports behaviour level 0');
   });
 });
 
@@ -37,24 +42,33 @@ describe('a new leader', () => {
     expect(bench.leader.state.behaviour).toBe(BEHAVIOUR_LEVEL_MAX);
   });
 
-  test('with an older replica beside it serves what that one can apply, until it is gone', async () => {
-    let levels = [BEHAVIOUR_LEVEL_MAX, 1];
-    const bench = await LeaderBench.start({ config: SHARED, behaviourLevels: () => levels });
-    const front = bench.frontEnd();
-    const session = await front.open(1);
-    const shared = { session, name: 'a', mode: 'shared' } as const;
-    expect(bench.leader.state.behaviour).toBe(1);
-    expect(await front.acquire(1, { ...shared, key: 'k1' })).toMatchObject({
-      type: 'refused',
-      code: 'INVALID',
-      field: 'mode',
-    });
-    levels = [BEHAVIOUR_LEVEL_MAX];
-    await bench.lead({ behaviourLevels: () => levels });
-    const next = bench.frontEnd();
-    await next.get(1, attachCommand(session, 2));
-    expect(await next.get(1, acquireCommand({ ...shared, attach: 2, key: 'k2' }))).toMatchObject({
-      type: 'granted',
-    });
+  test('of two waits for the other: what needs the level is available when both are here and support it', async () => {
+    const bench = await LeaderBench.start({ config: SHARED, replicas: 2 });
+    const { leader } = bench;
+    const [own, other] = [bench.frontEnd(), bench.frontEnd()];
+    const say = async (from: FrontEndStub, behaviour: number): Promise<void> => {
+      leader.connect(from);
+      leader.receive(from, { format: FORMAT_VERSION, groups: [], closed: [], allAttached: true, behaviour });
+      await bench.runtime.pass(1);
+    };
+    await say(own, BEHAVIOUR_LEVEL_MAX);
+    const session = await own.open(1);
+    const ask = (key: string, differs: Partial<Acquire>) => own.acquire(1, { session, key, ...differs });
+    const refused = { type: 'rejected', code: 'UNAVAILABLE' };
+    expect(await ask('k1', { name: 'a', mode: 'shared' })).toMatchObject(refused);
+    expect(await ask('k2', { name: 'a', reentrant: true })).toMatchObject(refused);
+    expect(await ask('k3', { name: 'b' })).toMatchObject({ type: 'granted' });
+    // Of an older version: it is here, and holds the level back.
+    await say(other, 1);
+    leader.disconnect(other);
+    expect(leader.state.behaviour).toBe(1);
+    // It comes back as a newer one.
+    await say(other, BEHAVIOUR_LEVEL_MAX + 1);
+    expect(leader.state.behaviour).toBe(BEHAVIOUR_LEVEL_MAX);
+    expect(await ask('k1', { name: 'a', mode: 'shared' })).toMatchObject({ type: 'granted' });
+    // It stays, whoever comes.
+    leader.disconnect(other);
+    await say(other, 1);
+    expect(leader.state.behaviour).toBe(BEHAVIOUR_LEVEL_MAX);
   });
 });

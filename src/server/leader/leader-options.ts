@@ -17,8 +17,8 @@ export interface LeaderOptions {
   readonly tokenFloor: number;
   /** True in a group: entries also prove to standbys that the leader lives. A lone replica writes nothing without a reason. */
   readonly beatWhenIdle: boolean;
-  /** Behaviour levels that the replicas of the group support, this one's included (rule C15). Left out: it is alone. */
-  readonly behaviourLevels?: () => readonly number[];
+  /** Of the group, this one included: the behaviour level waits for all of them (rule C15). */
+  readonly replicas: number;
   /** What a standby knows, read to the end of the log once it is won. Left out: the log is read from its start (rule S5). */
   readonly recover?: () => Promise<Recovered>;
   /** Events before this leadership, for front ends that missed them; the leader adds its own. */

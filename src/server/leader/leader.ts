@@ -77,6 +77,8 @@ export class Leader {
   #isHandingOver = false;
   /** A roll-back is proven: nothing is published any more. */
   #isHalted = false;
+  /** A higher behaviour level is on its way to the log. */
+  #isRaising = false;
   /** An append is in flight, or the state is being rebuilt. */
   #isBusy = false;
   #isTurnPlanned = false;
@@ -124,8 +126,8 @@ export class Leader {
   }
 
   /**
-   * Wins the log, reads it to the end and commits the take-over; serves from then on (rule S5), at the behaviour level that
-   * all replicas support (rule C15).
+   * Wins the log, reads it to the end and commits the take-over; serves from then on (rule S5). One that is alone raises the behaviour
+   * level at once; in a group that waits until all replicas have said what they support (rule C15).
    */
   static async start(options: LeaderOptions): Promise<Leader> {
     const { log, runtime } = options;
@@ -137,7 +139,7 @@ export class Leader {
     if (recovered.state.epoch > leadership.epoch) throw new DeposedError('take over');
     const leader = new Leader(options, leadership, recovered, birth);
     await leader.#takeOver(birth);
-    await leader.#raiseBehaviour();
+    if (options.replicas === 1) await leader.#raiseBehaviour([BEHAVIOUR_LEVEL_MAX]);
     return leader;
   }
 
@@ -191,6 +193,7 @@ export class Leader {
   /** Takes a frame of a front end. Answers come over `link`, later. */
   receive(link: FrontEndLink, frame: RelayFrame): void {
     this.#reception.receive(link, frame, this.#nowMs());
+    if (frame.behaviour !== undefined) this.#behaviourSaid();
     if (this.#inbox.size > 0) this.#planTurn();
     else if (this.#awaitsCommit && !this.#isStopped) this.#pulse.hasten(this.#due());
   }
@@ -257,10 +260,21 @@ export class Leader {
     this.#arm();
   }
 
-  async #raiseBehaviour(): Promise<void> {
-    const supported = this.#options.behaviourLevels?.() ?? [BEHAVIOUR_LEVEL_MAX];
-    const raise = raiseTo(this.#state.behaviour, supported);
-    if (raise !== null) await this.#submitOwn(raise);
+  async #raiseBehaviour(supported: readonly number[]): Promise<void> {
+    const raise = raiseTo(this.#state.behaviour, supported, this.#options.replicas);
+    if (raise === null || this.#isRaising) return;
+    this.#isRaising = true;
+    await this.#submitOwn(raise).finally(() => (this.#isRaising = false));
+    this.#runtime.logger.info(
+      { level: raise.level },
+      'all replicas support a higher behaviour level; raised',
+    );
+  }
+
+  #behaviourSaid(): void {
+    this.#raiseBehaviour(this.#reception.behaviourLevels).catch((error: unknown) =>
+      this.#runtime.logger.warn({ error }, 'the behaviour level was not raised'),
+    );
   }
 
   async #submitOwn(command: Command): Promise<void> {

@@ -5,7 +5,7 @@
 import { ok as assert } from 'node:assert';
 import type { Attach, Identity } from '../../api/entry.ts';
 import type { BulkReattachment, Position, RelayFrame, RelayRequest } from '../../api/wire.ts';
-import type { State } from '../../core/index.ts';
+import { levelOf, type State } from '../../core/index.ts';
 import { Clients } from './clients.ts';
 import type { Faults } from './faults.ts';
 import type { Inbox } from './inbox.ts';
@@ -13,6 +13,9 @@ import type { Marks } from './marks.ts';
 import type { FrontEndLink, Outgoing } from './outbox.ts';
 import type { Publisher } from './publisher.ts';
 import type { RecentEvents } from './recent-events.ts';
+
+const LEVEL_REFUSAL =
+  'exclusive locks without re-entrancy alone are available until every replica of this group is connected and of a version that knows others';
 
 /** The leader it works for. */
 export interface Receiving {
@@ -44,6 +47,8 @@ export class Reception {
   #acquireRefusal: string | null = null;
   /** How far the standby at the other end has applied the log (rule L4). */
   readonly #applied = new Map<FrontEndLink, number>();
+  /** What the replica at the other end can apply (rule C15). */
+  readonly #behaviours = new Map<FrontEndLink, number>();
 
   constructor(leader: Receiving, { inbox, publisher, faults, recent, marks }: ReceptionParts) {
     this.#leader = leader;
@@ -69,6 +74,11 @@ export class Reception {
     return [...this.#applied.values()];
   }
 
+  /** Behaviour levels that connected replicas support, one of each that has said so. */
+  get behaviourLevels(): readonly number[] {
+    return [...this.#behaviours.values()];
+  }
+
   /** A front end of another replica begins; until it has re-attached its sessions nobody expires (rule S4). */
   connect(link: FrontEndLink): void {
     this.#connected.add(link);
@@ -79,6 +89,8 @@ export class Reception {
   receive(link: FrontEndLink, frame: RelayFrame, nowMs: number): void {
     if (frame.reattach !== undefined) this.#reattach(link, frame.reattach);
     if (frame.applied !== undefined && this.#connected.has(link)) this.#applied.set(link, frame.applied);
+    if (frame.behaviour !== undefined && this.#connected.has(link))
+      this.#behaviours.set(link, frame.behaviour);
     if (frame.allAttached === true) this.#publisher.leases.reattached(link);
     for (const { client, requests, keepalive, identity, mark } of frame.groups) {
       if (mark !== undefined && this.#leader.isLeading) this.#marks.show(mark);
@@ -100,6 +112,7 @@ export class Reception {
     this.#publisher.leases.reattached(link);
     this.#connected.delete(link);
     this.#applied.delete(link);
+    this.#behaviours.delete(link);
   }
 
   #reattach(link: FrontEndLink, bulk: BulkReattachment): void {
@@ -121,6 +134,9 @@ export class Reception {
       const seconds = Math.ceil(quietMs / 1000);
       const message = `a new lineage has begun: nothing is granted for another ${seconds} s, until the locks of the one before are over`;
       this.#publisher.reject(from, id, this.#leader.position, 'UNAVAILABLE', message, quietMs);
+    } else if (body.type === 'acquire' && levelOf(body) > this.#leader.state.behaviour) {
+      // Refused for good it would be by the core, at this level; but it waits for a replica alone (rule C15).
+      this.#reject(from, id, 'UNAVAILABLE', LEVEL_REFUSAL);
     } else if (body.type === 'acquire' && this.#acquireRefusal !== null) {
       this.#reject(from, id, 'UNAVAILABLE', this.#acquireRefusal);
     } else if (!this.#inbox.push(body, from, id)) {

@@ -19,6 +19,8 @@ export interface MemberOptions {
   /** `admin`: only at the birth of the log; from then on the configuration comes by Admin.Configure. Default: `file`. */
   readonly configuredBy?: 'file' | 'admin';
   readonly dial: DialLeader;
+  /** Of the group, this one included. */
+  readonly replicas: number;
   readonly suspicion: SuspicionSettings;
   /** Left out: this group serves all names. */
   readonly shard?: () => Shard;

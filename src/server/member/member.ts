@@ -246,11 +246,12 @@ export class Member {
   }
 
   #win(recover: () => Promise<Recovered>, onStopped: (reason: StopReason) => void): Promise<Leader> {
-    const { runtime, log, serverId, onMark, snapshotDueBytes } = this.#options;
+    const { runtime, log, serverId, replicas, onMark, snapshotDueBytes } = this.#options;
     return Leader.start({
       runtime,
       log,
       serverId,
+      replicas,
       reason: () => this.#leaderWatch.reasonToLead,
       tokenFloor: floorOfBirth(runtime.clock.wallMs()),
       beatWhenIdle: true,

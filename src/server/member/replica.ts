@@ -96,6 +96,7 @@ export class Replica {
       log,
       serverId,
       reason: 'start',
+      replicas: 1,
       tokenFloor: floorOfBirth(runtime.clock.wallMs()),
       beatWhenIdle: options.beatWhenIdle ?? false,
       onCommitted: (entry, stats) => {

@@ -1,9 +1,10 @@
 /** From the log to a state, entry by entry checked against what its leader recorded: rule C14. */
+import { Buffer } from 'node:buffer';
 import { describe, expect, test } from 'vitest';
 import { acquireCommand, namespaceConfig, openCommand, takeOverCommand } from '../../../test/support/core.ts';
 import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
 import type { Command, Entry, HistoryEntry } from '../../api/entry.ts';
-import { apply, createState, encodeEntry, type State } from '../../core/index.ts';
+import { apply, createState, encodeEntry, type State, sha256, writeSnapshot } from '../../core/index.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
 import { CorruptLogError, type Leadership } from '../../log/port.ts';
@@ -41,6 +42,22 @@ class Scribe {
     });
     await this.log.append(this.#leadership, { index, bytes, hash, previous: this.#previous });
     this.#previous = hash;
+  }
+
+  async snapshot(lies: Partial<State>): Promise<void> {
+    const [state, leadership] = [Object.assign(this.#state, lies), this.#leadership as Leadership];
+    const id = await this.log.openSnapshot(leadership);
+    const lines = [...writeSnapshot(state)].map((line) => `${line}\n`).join('');
+    const bytes = Buffer.from(lines);
+    await this.log.writeChunk(id, 0, bytes);
+    await this.log.commitSnapshot(leadership, {
+      id,
+      index: state.index,
+      entryHash: this.#previous,
+      eventHash: state.eventHash,
+      chunkHashes: [sha256(bytes)],
+      bytes: bytes.byteLength,
+    });
   }
 
   async begin(): Promise<void> {
@@ -100,6 +117,32 @@ describe('rule C14: a replica that computes something else stops there', () => {
     await scribe.begin();
     await scribe.write([acquireCommand({ session: 1, key: 'k' })], { lineage: 'other' });
     await expect(recover(scribe.log, logger)).rejects.toThrow('another lineage');
+  });
+});
+
+describe('rule C15: a program that is too old for the group stops', () => {
+  const TOO_OLD = 'this group is at behaviour level 3, and this program knows levels up to 2';
+
+  test('at the raise, not at the entry after it: it must not lead in between', async () => {
+    const scribe = new Scribe();
+    await scribe.begin();
+    await scribe.write([{ type: 'raiseBehaviour', level: 3 }]);
+    await expect(recover(scribe.log, logger)).rejects.toThrow(TOO_OLD);
+  });
+
+  test('at a snapshot of that level, which is not skipped as a bad one would be', async () => {
+    const scribe = new Scribe();
+    await scribe.begin();
+    await scribe.snapshot({ behaviour: 3 });
+    await expect(recover(scribe.log, logger)).rejects.toThrow(TOO_OLD);
+  });
+
+  test('one of its own level goes on', async () => {
+    const scribe = new Scribe();
+    await scribe.begin();
+    await scribe.write([{ type: 'raiseBehaviour', level: 2 }]);
+    await scribe.snapshot({});
+    expect((await recover(scribe.log, logger)).state.behaviour).toBe(2);
   });
 });
 

@@ -4,6 +4,7 @@
  */
 import { Buffer } from 'node:buffer';
 import type { Entry, HistoryEntry } from '../../api/entry.ts';
+import { BEHAVIOUR_LEVEL_MAX } from '../../api/limits.ts';
 import {
   type Applied,
   apply,
@@ -37,6 +38,20 @@ export interface Recovered {
   readonly bytes: number;
 }
 
+/** Rule C15: the group is at a behaviour level that this program cannot apply. It must neither follow nor lead. */
+class BehaviourTooHighError extends Error {
+  constructor(level: number) {
+    super(
+      `this group is at behaviour level ${level}, and this program knows levels up to ${BEHAVIOUR_LEVEL_MAX}: run the version that the other replicas run, or a newer one`,
+    );
+    this.name = 'BehaviourTooHighError';
+  }
+}
+
+function requireBehaviour(level: number): void {
+  if (level > BEHAVIOUR_LEVEL_MAX) throw new BehaviourTooHighError(level);
+}
+
 /** Reads the whole log. Throws CorruptLogError when it contradicts itself or this program. */
 export async function recover(log: ReadableLog, logger: Logger): Promise<Recovered> {
   const { state, snapshot } = await newestSnapshot(log, Number.POSITIVE_INFINITY, (manifest, error) => {
@@ -66,6 +81,10 @@ export function replay(
       `entry ${stored.index} says that it is entry ${entry.index}, or names another predecessor`,
     );
   }
+  requireBehaviour(entry.behaviour);
+  // At the raise itself: at the entry after it would be too late, since in between this program could win and lead at the level before.
+  for (const command of entry.commands)
+    if (command.type === 'raiseBehaviour') requireBehaviour(command.level);
   const applied = apply(state, entry);
   if (state.eventHash !== entry.eventHash) {
     throw new CorruptLogError(
@@ -143,6 +162,7 @@ async function readSnapshot(log: ReadableLog, manifest: SnapshotManifest): Promi
     for (const line of lines) reader.line(line);
   }
   const state = reader.finish();
+  requireBehaviour(state.behaviour);
   if (state.index !== manifest.index || state.lineage !== log.lineage) {
     throw new CorruptLogError(`snapshot ${manifest.id} belongs to another place of the log`);
   }

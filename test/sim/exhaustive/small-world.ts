@@ -178,6 +178,7 @@ export class SmallWorld {
       log,
       serverId: name,
       reason: 'small',
+      replicas: 1,
       tokenFloor: 0,
       beatWhenIdle: false,
       recent,

@@ -103,6 +103,7 @@ export class ReplicaServer {
       get config() {
         return config();
       },
+      replicas: plan.replicas,
       suspicion: SUSPICION_DEFAULTS,
       dial: (to, handler) => relays.get(to)?.dial(life, handler) ?? null,
       onCommitted: (entry) => judge.reported(entry),

@@ -178,6 +178,7 @@ export class LeaderBench {
       log: this.log,
       serverId: 'test',
       reason: 'test',
+      replicas: 1,
       tokenFloor: 0,
       beatWhenIdle: false,
       onCommitted: (entry) => void this.history.push(entry),

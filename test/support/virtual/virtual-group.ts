@@ -128,6 +128,7 @@ export class VirtualGroup {
       log,
       serverId: name,
       config: this.#config,
+      replicas: 3,
       suspicion: { silenceMs: this.#silenceMs, everyMs: 30_000 },
       dial: (to, handler) => this.#dial(name, to, handler),
       onDeposed: () => {
