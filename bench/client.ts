@@ -1,8 +1,6 @@
 /**
  * A client that speaks to a front end with the protocol's frames, as a sidecar does: in one process or over gRPC.
  */
-import type { Buffer } from 'node:buffer';
-import { Client as Channel, credentials } from '@grpc/grpc-js';
 import type { Acquire } from '../src/api/entry.ts';
 import { bucketOf } from '../src/api/names.ts';
 import type {
@@ -18,8 +16,9 @@ import type {
 import { sha256 } from '../src/core/index.ts';
 import { createSystemRuntime } from '../src/platform/system-runtime.ts';
 import { loadProtocol } from '../src/server/grpc/proto.ts';
-import { asIs, CHANNEL_OPTIONS, connectMethod } from '../src/server/grpc/streams.ts';
+import { connectMethod } from '../src/server/grpc/streams.ts';
 import { grpcConnect } from '../src/sidecar/grpc-connect.ts';
+import { SmallFrames } from './load/small-frames.ts';
 
 export type Connect = (handler: ClientHandler) => ClientStream;
 
@@ -40,19 +39,10 @@ export function connectTo(endpoint: string): Connect {
   return grpcConnect({ method, runtime, endpoints: [endpoint] });
 }
 
-/** As `connectTo`, but all streams over one connection. */
-export function connectOver(endpoint: string): Connect {
-  const channel = new Channel(endpoint, credentials.createInsecure(), CHANNEL_OPTIONS);
-  return (handler) => {
-    const call = channel.makeBidiStreamRequest(method.definition.path, asIs, asIs);
-    call.on('data', (bytes: Buffer) => handler.onFrame(method.response.decode(bytes)));
-    call.on('error', () => undefined);
-    call.on('status', () => handler.onClose());
-    return {
-      send: (frame) => call.write(method.request.encode(frame)),
-      close: () => call.cancel(),
-    };
-  };
+/** As `connectTo`, but with small frames alone, and all streams over one connection. */
+export function connectSmall(endpoint: string): Connect {
+  const connection = new SmallFrames(endpoint, method);
+  return (handler) => connection.connect(handler);
 }
 
 export function openBody(): OpenRequest {

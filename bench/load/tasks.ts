@@ -1,5 +1,5 @@
 /** What the load generator can be asked to do: plain data, since it is another process. */
-import { type Connect, connectOver, connectTo } from '../client.ts';
+import { type Connect, connectSmall, connectTo } from '../client.ts';
 import { oneName, uncontended } from './clients.ts';
 import { holdLocks, keepSessions } from './crowds.ts';
 import { saturate } from './packed.ts';
@@ -72,11 +72,14 @@ export function perform(task: Task): Promise<Results[Task['kind']]> {
   }
 }
 
+/** Streams whose frames are small cost this process little; the others speak as a sidecar does. */
 function connectsOf(task: Task): readonly Connect[] {
-  const { endpoints } = task;
+  const { endpoints, streams } = task;
+  const isSmall =
+    task.kind === 'saturate' ? task.packed === 1 : task.kind === 'uncontended' || task.kind === 'oneName';
+  if (!isSmall) return endpoints.map(connectTo);
   const connections = task.kind === 'saturate' ? task.connections : undefined;
-  if (connections === undefined) return endpoints.map(connectTo);
-  return Array.from({ length: connections }, (_, at) =>
-    connectOver(endpoints[at % endpoints.length] as string),
+  return Array.from({ length: connections ?? streams }, (_, at) =>
+    connectSmall(endpoints[at % endpoints.length] as string),
   );
 }

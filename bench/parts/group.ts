@@ -55,15 +55,27 @@ export async function groupPart(report: Report, seconds: number): Promise<void> 
     [100, leader, 'at the leader'],
     [100, all, 'over all front ends'],
   ] as const) {
-    const put = await fencedPut(etcds, Math.max(1, seconds / 2));
+    const putBefore = await fencedPut(etcds, Math.max(1, seconds / 2));
+    const entriesBefore = await entries(cluster, at);
     const summary = await generator.run({ kind: 'oneName', streams, endpoints, seconds });
+    const written = (await entries(cluster, at)) - entriesBefore;
+    const putAfter = await fencedPut(etcds, Math.max(1, seconds / 2));
+    const putMs = 500 / putBefore.perSecond + 500 / putAfter.perSecond;
     const notes = [
-      `${(summary.perSecond / put.perSecond).toFixed(2)} hand-overs a fenced put`,
+      `${((summary.perSecond * putMs) / 1000).toFixed(2)} hand-overs a fenced put`,
+      `${(written / summary.operations).toFixed(2)} entries a hand-over`,
       `p99 of the wait / mean ${summary.unfairness.toFixed(2)}`,
     ];
     report.row(`one name, ${streams} workers, ${where}`, summary, notes.join('; '));
   }
   await mutexes(report, cluster, seconds);
+}
+
+/** Entries in the log so far. */
+async function entries(cluster: Cluster, at: number): Promise<number> {
+  const status = await cluster.status(at);
+  if (status === null) throw new Error('the server does not answer');
+  return status.position.index;
 }
 
 /** etcd's own lock on the very same etcd: distinct names, then one. */
