@@ -1,6 +1,7 @@
 /** gRPC servers at an address, and their end. */
 import { Server, type ServerCredentials } from '@grpc/grpc-js';
 import type { Timers } from '../../platform/runtime.ts';
+import { WITHOUT_ACCOUNTS } from '../../server/grpc/streams.ts';
 import { UnavailableError } from '../errors.ts';
 
 /** Calls still open by then are cut off. */
@@ -15,7 +16,7 @@ const REPLICA_FRAME_BYTES_MAX = 64 * 1024 * 1024;
 
 export function createGrpcServer(callers: 'clients' | 'replicas'): Server {
   const bytes = callers === 'clients' ? CLIENT_FRAME_BYTES_MAX : REPLICA_FRAME_BYTES_MAX;
-  return new Server({ 'grpc.max_receive_message_length': bytes });
+  return new Server({ ...WITHOUT_ACCOUNTS, 'grpc.max_receive_message_length': bytes });
 }
 
 /** @throws UnavailableError the address cannot be had. */

@@ -51,8 +51,12 @@ function ofBytes(protocol: Protocol, service: string, name: string): MethodDefin
   };
 }
 
+/** The library's own account of every message: nobody asks for it, and it costs a server of small frames a seventh of its time. */
+export const WITHOUT_ACCOUNTS = { 'grpc.enable_channelz': 0 };
+
 /** For channels that are made for one stream and closed with it: a dead server is known as such at once, and not for longer. */
 export const CHANNEL_OPTIONS: ClientOptions = {
+  ...WITHOUT_ACCOUNTS,
   'grpc.use_local_subchannel_pool': 1,
   'grpc.enable_retries': 0,
   'grpc.max_receive_message_length': 64 * 1024 * 1024,
