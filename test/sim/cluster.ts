@@ -61,7 +61,8 @@ export class Cluster {
   readonly #expiries: ExpiryWatch;
   readonly #processes: VirtualProcess[] = [];
   /** Error lines that a fault in force explains. */
-  readonly #expectedErrors = /^(snapshot failed|the configuration is not in force)/;
+  readonly #expectedErrors =
+    /^(snapshot failed|the configuration is not in force|this replica cannot follow the log)/;
 
   constructor(world: World, plan: Plan) {
     this.world = world;

@@ -32,6 +32,8 @@ export const FAULT_KINDS = [
   'relayCut',
   'relayStall',
   'storeCut',
+  'serverUpgrade',
+  'serverDowngrade',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -63,6 +65,10 @@ export interface Plan {
   readonly isOneProcess: boolean;
   /** Of each group; one is a server as `leasehold dev` has it, not a group of one. */
   readonly replicas: number;
+  /** So many of them begin with the program of the version before (rule C15). */
+  readonly olderReplicas: number;
+  /** The roll-out of the new version is brought to its end before the run becomes quiet. */
+  readonly finishesUpgrade: boolean;
   /** How long the leadership of a silent leader lasts, in groups of several. */
   readonly leaseMs: number;
   /** Ends with an old copy of the storage in its place (rule S10). */
@@ -99,7 +105,8 @@ const LONG_SLEEPS_MS = [2_600, 8_000, 60_000];
 const SHORT_SLEEPS_MS = [700, 1_200, 1_900, 3_000];
 /** Drawn apart from the rest of the plan: see plan-locks.ts. */
 const OF_GROUPS: readonly FaultKind[] = ['relayCut', 'relayStall', 'storeCut'];
-const DRAWN_APART: readonly FaultKind[] = ['modesChange', ...OF_GROUPS];
+const OF_PROGRAMS: readonly FaultKind[] = ['serverUpgrade', 'serverDowngrade'];
+const DRAWN_APART: readonly FaultKind[] = ['modesChange', ...OF_GROUPS, ...OF_PROGRAMS];
 
 export function makePlan(world: World): Plan {
   const random = world.random('plan');
@@ -108,6 +115,8 @@ export function makePlan(world: World): Plan {
     aliases: random.chance(0.2) ? ['blue', 'green'] : ['blue'],
     isOneProcess,
     replicas: 1,
+    olderReplicas: 0,
+    finishesUpgrade: true,
     leaseMs: 5_000,
     rollsBack: false,
     sidecars: isOneProcess ? 1 : random.pick([1, 2, 2, 3, 3, 4, 5]),
@@ -136,7 +145,8 @@ export function makePlan(world: World): Plan {
     locks: PLAIN_LOCKS,
     sleepMs: LONG_SLEEPS_MS,
   };
-  return withReplicas(withLocks(plain, world.random('locks')), world.random('replicas'));
+  const ofGroup = withReplicas(withLocks(plain, world.random('locks')), world.random('replicas'));
+  return withPrograms(ofGroup, world.random('programs'));
 }
 
 /** Half of all runs have groups of several replicas. */
@@ -148,6 +158,16 @@ function withReplicas(plan: Plan, random: Random): Plan {
   const rollsBack = random.chance(0.1);
   if (plan.isOneProcess || replicas === 1) return plan;
   return { ...plan, replicas, leaseMs, rollsBack, faults: new Map([...plan.faults, ...faults]) };
+}
+
+/** In some groups the new version is rolled out meanwhile. */
+function withPrograms(plan: Plan, random: Random): Plan {
+  if (plan.replicas === 1 || random.chance(0.7)) return plan;
+  const olderReplicas = random.chance(0.5) ? plan.replicas : random.between(0, plan.replicas);
+  const everyMs = (): number => random.pick([8_000, 30_000, 60_000]);
+  const faults = new Map([...plan.faults, ['serverUpgrade', everyMs()] as const]);
+  if (random.chance(0.4)) faults.set('serverDowngrade', everyMs());
+  return { ...plan, olderReplicas, finishesUpgrade: random.chance(0.7), faults };
 }
 
 /** The rest of a plan, drawn apart from what is above. */
@@ -172,6 +192,7 @@ export function exclusiveOnly(plan: Plan): Plan {
   return {
     ...plan,
     replicas: 1,
+    olderReplicas: 0,
     rollsBack: false,
     locks: PLAIN_LOCKS,
     sleepMs: LONG_SLEEPS_MS,

@@ -3,11 +3,15 @@
  * itself. A finding prints its seed and the one command that repeats it. Fresh seeds: fresh-seeds.test.ts; many more hours of
  * them: `npm run test:long`.
  */
+import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { exclusiveOnly, type Plan, withFaults } from './plan.ts';
 import { isPlain, type LockHabits } from './plan-locks.ts';
 import { told } from './seeds.ts';
-import { type RunReport, simulate } from './simulation.ts';
+import type { RunReport } from './simulation.ts';
+
+/** By Node's own loader, which can load a program of another version beside it (nodes/programs.ts). */
+const { simulate } = createRequire(import.meta.url)('./simulation.ts') as typeof import('./simulation.ts');
 
 const HOURS = 0.05;
 const FIXED_SEEDS = Array.from({ length: 16 }, (_, i) => i + 1);
@@ -147,6 +151,33 @@ describe('groups of several replicas', () => {
       });
       expect(report.findings).toEqual([]);
       expect(report.takeOvers).toBeGreaterThan(4);
+    },
+    RUN_MS,
+  );
+});
+
+describe('two versions of the program side by side', () => {
+  it.each([
+    { seed: 601, olderReplicas: 3, downgrades: false },
+    { seed: 602, olderReplicas: 3, downgrades: true },
+    { seed: 603, olderReplicas: 1, downgrades: true },
+  ])(
+    'seed $seed: a roll-out from $olderReplicas older ones, rolled back now and then: $downgrades',
+    async ({ seed, olderReplicas, downgrades }) => {
+      const report = await simulate({
+        seed,
+        hours: HOURS,
+        changePlan: (plan) => {
+          const group = { ...plan, isOneProcess: false, replicas: 3, sidecars: 2, rollsBack: false };
+          const changes = downgrades
+            ? (['serverUpgrade', 'serverDowngrade'] as const)
+            : (['serverUpgrade'] as const);
+          return withFaults({ ...group, olderReplicas, finishesUpgrade: true }, changes, 15_000);
+        },
+      });
+      expect(report.findings).toEqual([]);
+      expect(report.faults.get('serverUpgrade')).toBeGreaterThan(0);
+      expect(report.takeOvers).toBeGreaterThan(1);
     },
     RUN_MS,
   );

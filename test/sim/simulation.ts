@@ -9,6 +9,7 @@ import { planCopy, rollBack } from './faults/roll-back.ts';
 import type { Finding } from './judge/findings.ts';
 import type { LockTally } from './judge/group-judge.ts';
 import type { Group } from './nodes/group.ts';
+import { loadOlder } from './nodes/programs.ts';
 import { makePlan, type Plan } from './plan.ts';
 import { type TraceLine, World } from './world/world.ts';
 
@@ -61,6 +62,7 @@ export async function simulate({
 }: RunOptions): Promise<RunReport> {
   const world = new World(seed, onTrace);
   const plan = changePlan === undefined ? makePlan(world) : changePlan(makePlan(world));
+  if (usesOlder(plan)) await loadOlder();
   const cluster = new Cluster(world, plan);
   const injector = new FaultInjector(cluster);
   // Refusals are errors that nobody looks at the stack of; a run with its story keeps them.
@@ -81,6 +83,10 @@ export async function simulate({
   return report(cluster, injector);
 }
 
+function usesOlder({ olderReplicas, faults }: Plan): boolean {
+  return olderReplicas > 0 || faults.has('serverDowngrade');
+}
+
 async function story(
   cluster: Cluster,
   injector: FaultInjector,
@@ -94,6 +100,7 @@ async function story(
   if (isCutShort) return;
   world.trace?.('QUIET: the faults are over');
   injector.stop();
+  if (plan.finishesUpgrade) finishUpgrade(cluster);
   const copy = oldCopy();
   if (copy !== null) {
     await rollBack(cluster, copy);
@@ -106,10 +113,38 @@ async function story(
   await world.sleep(GONE_MS);
   for (const { sidecar } of cluster.hosts) sidecar.http.checkBounds();
   nothingIsLeft(cluster);
+  levelsAreRaised(cluster);
   if (findings.all.length > 0) return;
   for (const group of groups) {
     await replayAgrees(cluster, group);
     group.judge.finish(true);
+  }
+}
+
+/** Whoever still runs the older program is restarted as the shipped one. */
+function finishUpgrade({ groups, world }: Cluster): void {
+  for (const group of groups) {
+    if (group.kind !== 'replicas') continue;
+    for (const server of group.servers) {
+      server.runNext('shipped');
+      if (server.program === 'shipped' || server.process.life === null) continue;
+      world.trace?.(`${server.process.name} is upgraded`);
+      group.kill(server);
+      group.startAgain(server);
+    }
+  }
+}
+
+/** Rule C15: once all replicas have been here with a higher level for a while, the group is at it. */
+function levelsAreRaised({ groups, findings }: Cluster): void {
+  for (const group of groups) {
+    if (group.kind !== 'replicas') continue;
+    const [level, levelOfAll] = [group.judge.state.behaviour, group.levelOfAll];
+    if (level === levelOfAll) continue;
+    findings.add(
+      'rule C15',
+      `${group.alias}: all replicas support level ${levelOfAll}, and ${level} is in force`,
+    );
   }
 }
 

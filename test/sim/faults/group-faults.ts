@@ -32,8 +32,12 @@ export function serverCrash(group: ReplicaGroup, random: Random): Fault | null {
 }
 
 /** SIGTERM: hands over in order, then starts again. */
-export function serverStop(group: ReplicaGroup, random: Random, cluster: Cluster): Fault | null {
-  const server = running(group, random);
+export function serverStop(
+  group: ReplicaGroup,
+  random: Random,
+  cluster: Cluster,
+  server = running(group, random),
+): Fault | null {
   const member = server?.member ?? null;
   if (server === null || member === null || server.process.isPaused) return null;
   const { life } = server.process;

@@ -10,6 +10,7 @@ import { clientFaults } from './client-faults.ts';
 import type { Fault, FaultMaker } from './fault.ts';
 import { groupFaults } from './group-faults.ts';
 import { networkFaults } from './network-faults.ts';
+import { programFaults } from './program-faults.ts';
 import { serverFaults } from './server-faults.ts';
 
 const MAKERS: Readonly<Record<FaultKind, FaultMaker>> = {
@@ -18,6 +19,7 @@ const MAKERS: Readonly<Record<FaultKind, FaultMaker>> = {
   ...clientFaults,
   ...adminFaults,
   ...groupFaults,
+  ...programFaults,
 };
 
 const REPAIR_EVERY_MS = 3_000;

@@ -86,8 +86,10 @@ export class GroupJudge {
   readonly #knocked = new Map<SessionId, Moment>();
   readonly #heardAtStep = new Map<SessionId, number>();
   events = 0;
-  /** Told of each entry in the moment in which it becomes durable. */
-  onDurable: () => void = () => undefined;
+  /** Told of each entry in the moment in which it becomes durable, and who has built it. */
+  onDurable: (by: Life | undefined) => void = () => undefined;
+  /** Told of each new behaviour level, and when its entry was built. */
+  onRaised: (level: number, builtMs: number) => void = () => undefined;
   /** When the leader in office took over, µs. */
   tookOverAtUs = 0;
   readonly changes: ChangeWatch;
@@ -134,7 +136,9 @@ export class GroupJudge {
   /** The entry has just become part of the log. */
   durable(stored: StoredEntry): void {
     const { findings } = this.#options;
-    const { entry, applied } = replay(this.state, stored);
+    const replayed = this.#replayed(stored);
+    if (replayed === null) return;
+    const { entry, applied } = replayed;
     const { lineage, epoch, index, at, wallMs, eventHash } = entry;
     this.#world.mix(Number.parseInt(stored.hash.slice(0, 7), 16));
     for (const [place, command] of entry.commands.entries()) {
@@ -151,6 +155,10 @@ export class GroupJudge {
         this.#heard(command.session);
     }
     const built = this.#builtAt.get(stored.hash) ?? this.#now();
+    for (const [place, command] of entry.commands.entries()) {
+      if (command.type === 'raiseBehaviour' && applied.results[place]?.type === 'done')
+        this.onRaised(command.level, built.atMs);
+    }
     for (const event of applied.events) {
       if (event.type === 'sessionEnding' && event.cause === 'expired') this.#expired(event, built);
       this.#take(event);
@@ -158,7 +166,17 @@ export class GroupJudge {
     this.#builtAt.delete(stored.hash);
     this.#checker.entry({ lineage, epoch, index, at, wallMs, eventHash, events: applied.events }, built.atMs);
     if (index % ENTRIES_BETWEEN_VERDICTS === 0) this.look();
-    this.onDurable();
+    this.onDurable(built.by);
+  }
+
+  /** Null: this program, which reads the log from its start, cannot tell how the leader came to write it (rule C14). */
+  #replayed(stored: StoredEntry): ReturnType<typeof replay> | null {
+    try {
+      return replay(this.state, stored);
+    } catch (error) {
+      this.#options.findings.add('rule C14', `${this.alias}: ${String(error)}`);
+      return null;
+    }
   }
 
   /** What a replica says that it committed is what the log has. */

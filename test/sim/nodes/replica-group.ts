@@ -14,6 +14,7 @@ import { RelayLink } from '../world/relay-link.ts';
 import { US_PER_MS, type World } from '../world/world.ts';
 import type { Group } from './group.ts';
 import type { LeasedStore } from './leased-store.ts';
+import { LEVELS } from './programs.ts';
 import { type ReplicaGroupOptions, ReplicaServer } from './replica-server.ts';
 
 /** How soon a process that gave up is started again, ms. */
@@ -22,6 +23,8 @@ const RESTART_MS_MAX = 2_000;
 /** Entries are due every 250 ms while sessions are open, every 2 s otherwise (rule S1). */
 const GAP_MS = 700;
 const IDLE_GAP_MS = 2_600;
+/** A leader may take so long to notice that a replica has gone: its stream may stand still, and an append with it. */
+const UNNOTICED_MS_MAX = 60_000;
 
 /** The way between two replicas, in both roles. */
 export interface Pair {
@@ -58,9 +61,10 @@ export class ReplicaGroup implements Group {
     this.config = options.config;
     const relays = new Map(options.processes.map(({ name }) => [name, new Map<string, RelayLink>()]));
     this.servers = options.processes.map(
-      (process) =>
+      (process, place) =>
         new ReplicaServer({
           process,
+          program: place < options.plan.olderReplicas ? 'older' : 'shipped',
           group: options,
           config: () => this.config,
           relays: relays.get(process.name) as ReadonlyMap<string, RelayLink>,
@@ -72,7 +76,8 @@ export class ReplicaGroup implements Group {
     );
     this.pairs = this.#makePairs(relays);
     this.#relays = this.pairs.flatMap(({ links }) => links);
-    this.judge.onDurable = () => this.#committed();
+    this.judge.onDurable = (by) => this.#committed(by);
+    this.judge.onRaised = (level, builtMs) => this.#raised(level, builtMs);
     this.judge.changes.hasReplicas(this.servers.length);
   }
 
@@ -152,7 +157,27 @@ export class ReplicaGroup implements Group {
     return this.judge.state.sessions.size > 0 ? GAP_MS : IDLE_GAP_MS;
   }
 
-  #committed(): void {
+  /** Highest behaviour level that all of its servers can apply (rule C15). */
+  get levelOfAll(): number {
+    return Math.min(...this.servers.map(({ program }) => LEVELS[program]));
+  }
+
+  /** Rule C15: not before all support it. Whoever comes back as an older program while it is on its way comes too late. */
+  #raised(level: number, builtMs: number): void {
+    const knownUs = (builtMs - UNNOTICED_MS_MAX) * US_PER_MS;
+    for (const { process, program, programSinceUs } of this.servers) {
+      if (LEVELS[program] >= level || programSinceUs > knownUs) continue;
+      const message = `${this.alias}: behaviour level ${level} came into force, and ${process.name} cannot apply it`;
+      this.#options.findings.add('rule C15', message);
+    }
+  }
+
+  #committed(by: Life | undefined): void {
+    const leader = this.servers.find(({ process }) => process.life === by);
+    if (leader !== undefined && LEVELS[leader.program] < this.judge.state.behaviour) {
+      const message = `${leader.process.name} leads a group at a behaviour level that it cannot apply`;
+      this.#options.findings.add('rule C15', message);
+    }
     this.look();
     this.#lastCommitUs = this.#world.nowUs;
     if (!this.#isHindered) return;
@@ -185,11 +210,18 @@ export class ReplicaGroup implements Group {
   }
 
   #halted(server: ReplicaServer, error: unknown): void {
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    this.#options.findings.add('server-failed', `${server.process.name} cannot go on: ${text}`);
+    // It is told so, and whoever has rolled it back takes the newer program again.
+    const isTooOld = error instanceof Error && error.name === 'BehaviourTooHighError';
+    if (isTooOld && server.program === 'older') server.runNext('shipped');
+    else this.#failed(server, error);
     this.#world.afterMs(this.#random.between(RESTART_MS_MIN, RESTART_MS_MAX), () => {
       this.kill(server);
       this.startAgain(server);
     });
+  }
+
+  #failed(server: ReplicaServer, error: unknown): void {
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    this.#options.findings.add('server-failed', `${server.process.name} cannot go on: ${text}`);
   }
 }

@@ -3,7 +3,7 @@
  * leads. It can be killed, stopped and started again at any moment.
  */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
-import { Member } from '../../../src/server/member/member.ts';
+import type { Member } from '../../../src/server/member/member.ts';
 import { SUSPICION_DEFAULTS } from '../../../src/server/member/suspicion.ts';
 import type { FaultsSeen } from '../judge/faults-seen.ts';
 import type { Findings } from '../judge/findings.ts';
@@ -13,6 +13,7 @@ import type { Life, VirtualProcess } from '../world/process.ts';
 import type { RelayLink, RelayPeer } from '../world/relay-link.ts';
 import { US_PER_MS } from '../world/world.ts';
 import { LeasedLog, type LeasedStore, STEADY_MS } from './leased-store.ts';
+import { memberOf, type Program } from './programs.ts';
 
 /** Where the storage answers more slowly, a standby may see entries come with gaps. */
 const LATENCY_MS_MAX = 6;
@@ -33,6 +34,8 @@ export interface ReplicaGroupOptions {
 export interface ReplicaServerOptions {
   readonly process: VirtualProcess;
   readonly group: ReplicaGroupOptions;
+  /** To begin with. */
+  readonly program: Program;
   /** Configuration to bring into force when it leads. */
   readonly config: () => ReplicaGroupOptions['config'];
   /** Its ways to the others, by their names. */
@@ -52,12 +55,28 @@ export class ReplicaServer {
   #member: Member | null = null;
   #slowMs = 0;
   #outages = 0;
+  #program: Program;
+  #nextProgram: Program;
+  /** Since when it runs this program, µs. */
+  programSinceUs = Number.NEGATIVE_INFINITY;
 
   constructor(options: ReplicaServerOptions) {
     this.#options = options;
     this.process = options.process;
     this.part = options.process.name;
     this.storePart = `store of ${options.process.name}`;
+    this.#program = options.program;
+    this.#nextProgram = options.program;
+  }
+
+  /** That it runs, or ran last. */
+  get program(): Program {
+    return this.#program;
+  }
+
+  /** What it starts with from its next start on. */
+  runNext(program: Program): void {
+    this.#nextProgram = program;
   }
 
   /** Null while it does not run. */
@@ -96,7 +115,9 @@ export class ReplicaServer {
     const log = new LeasedLog(store, faults, watch, () => this.#evictsSteady());
     log.setOutage(this.#outages > 0);
     this.#log = log;
-    this.#member = Member.start({
+    if (this.#nextProgram !== this.#program) this.programSinceUs = this.process.world.nowUs;
+    this.#program = this.#nextProgram;
+    this.#member = memberOf(this.#program).start({
       runtime: life.runtime,
       log,
       serverId: this.process.name,

@@ -19,7 +19,8 @@ export function plant(bug: PlantedBug): () => boolean {
   registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
-      if (url !== target) return loaded;
+      // With the query of the older program too (nodes/programs.ts).
+      if (url.split('?')[0] !== target) return loaded;
       const source = String(loaded.source);
       const count = source.split(bug.from).length - 1;
       if (count !== 1) throw new NoLongerApplies(bug, count);

@@ -38,6 +38,9 @@ export interface RelayLinkOptions extends LineOptions {
 }
 
 export class RelayLink extends Line<RelayStream, RelayLinkOptions> {
+  /** Broken streams of which the leader has not been told yet. */
+  readonly #unnoticed = new Set<RelayStream>();
+
   constructor(world: World, options: RelayLinkOptions) {
     super(world, options, world.random(`relay ${options.name}`));
   }
@@ -51,8 +54,17 @@ export class RelayLink extends Line<RelayStream, RelayLinkOptions> {
     for (const stream of [...this.streams]) if (stream.serverLife === life) stream.refuse();
   }
 
+  unnoticed(stream: RelayStream): void {
+    this.#unnoticed.add(stream);
+  }
+
+  noticed(stream: RelayStream): void {
+    this.#unnoticed.delete(stream);
+  }
+
   /** A newer stream has arrived: older ones are closed, unread. */
   superseded(newer: RelayStream): void {
+    for (const stream of [...this.#unnoticed]) stream.leave();
     for (const stream of [...this.streams]) if (stream !== newer && stream.isAccepted) stream.refuse();
   }
 }
@@ -67,6 +79,7 @@ class RelayStream implements LeaderStream, FrontEndLink {
   #leader: Leader | null = null;
   #isClientOpen = true;
   #isBroken = false;
+  #hasLeft = false;
 
   constructor(link: RelayLink, life: Life, handler: LeaderStreamHandler) {
     this.#link = link;
@@ -111,9 +124,10 @@ class RelayStream implements LeaderStream, FrontEndLink {
     const { world } = this.#link;
     this.#link.forget(this);
     world.afterMs(this.#link.drawNoticeMs(silently), () => this.#closeAtClient(false));
+    if (this.#leader !== null) this.#link.unnoticed(this);
     world.afterMs(this.#link.drawNoticeMs(silently), () => {
       const life = this.#serverLife;
-      if (life !== null) life.process.enter(life, 'message', () => this.#leave());
+      if (life !== null) life.process.enter(life, 'message', () => this.leave());
     });
   }
 
@@ -196,10 +210,14 @@ class RelayStream implements LeaderStream, FrontEndLink {
   #end(): void {
     this.#isBroken = true;
     this.#link.forget(this);
-    this.#leave();
+    this.leave();
   }
 
-  #leave(): void {
+  /** The leader has done with it. */
+  leave(): void {
+    this.#link.noticed(this);
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
     this.#link.options.watch.left(this);
     this.#leader?.disconnect(this);
     this.#leader = null;
