@@ -11,6 +11,7 @@ import { LocalGroup } from '../src/cli/group/local-group.ts';
 import { MEMBERS } from '../src/cli/group/plan.ts';
 import type { MemberStatus } from '../src/server/member/member-status.ts';
 import { atEnd } from './endings.ts';
+import { type Processes, processorMs } from './processor-time.ts';
 
 const SERVERS = MEMBERS.map((name) => `server-${name}`);
 const ETCDS = MEMBERS.map((name) => `etcd-${name}`);
@@ -173,14 +174,26 @@ export class Cluster {
     await this.#group.start([name]);
   }
 
+  /** Every process of the group, by what it is there. */
+  async processes(): Promise<Processes> {
+    const roles = (names: readonly string[], leader: number, kind: readonly [string, string]) =>
+      names.map((name, at) => {
+        const pid = this.#group.pidOf(name);
+        if (pid === null) throw new Error(`${name} does not run`);
+        return [at === leader ? kind[0] : `${kind[1]} ${MEMBERS[at]}`, pid] as const;
+      });
+    const servers = roles(SERVERS, await this.leader(), ['leader', 'standby']);
+    const etcds = roles(ETCDS, await this.etcdLeader(), ['etcd leader', 'etcd follower']);
+    return Object.fromEntries([...servers, ...etcds]);
+  }
+
   /** Resident memory of a server, MiB, and the processor time it has used, seconds. */
   usage(at: number): { readonly residentMiB: number; readonly cpuSeconds: number } {
     const pid = this.#group.pidOf(SERVERS[at] as string);
+    if (pid === null) throw new Error(`${SERVERS[at]} does not run`);
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    // After the name in parentheses: field 3; user and system time are fields 14 and 15, in hundredths of a second.
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
     const residentMiB = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
-    return { residentMiB, cpuSeconds: (Number(fields[11]) + Number(fields[12])) / 100 };
+    return { residentMiB, cpuSeconds: processorMs(pid) / 1000 };
   }
 
   /** What the servers have logged, for failures. */

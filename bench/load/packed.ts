@@ -5,6 +5,7 @@
 import type { Answer, ClientRequest, ClientRequestBody, ClientStream } from '../../src/api/wire.ts';
 import { acquireBody, type Connect, closeBody, openBody } from '../client.ts';
 import type { Summary } from '../measure.ts';
+import { type Processes, watchProcessors } from '../processor-time.ts';
 
 const NAMES_PER_STREAM = 5_000;
 
@@ -16,9 +17,16 @@ export interface SaturateOptions {
   readonly seconds: number;
   /** Not counted. */
   readonly warmUpSeconds: number;
+  /** Whose processor time is measured, beside the generator's own. */
+  readonly watched?: Processes;
 }
 
-export async function saturate(options: SaturateOptions): Promise<Summary> {
+export interface Saturated extends Summary {
+  /** Used meanwhile by each process watched, and by the generator. */
+  readonly processorMs: Readonly<Record<string, number>>;
+}
+
+export async function saturate(options: SaturateOptions): Promise<Saturated> {
   const streams = options.streams.map((connect) => new BusyStream(connect));
   const failed = Promise.race(streams.map((stream) => stream.failed));
   await Promise.race([failed, Promise.all(streams.map((stream) => stream.opened))]);
@@ -26,12 +34,14 @@ export async function saturate(options: SaturateOptions): Promise<Summary> {
   for (const stream of streams) stream.start(options.packed);
   await Promise.race([failed, pause(options.warmUpSeconds)]);
   const before = answered();
+  const used = watchProcessors({ ...options.watched, generator: process.pid });
   const startedMs = performance.now();
   await Promise.race([failed, pause(options.seconds)]);
   const operations = answered() - before;
   const elapsedSeconds = (performance.now() - startedMs) / 1000;
+  const processorMs = used();
   await Promise.race([failed, Promise.all(streams.map((stream) => stream.close()))]);
-  return { operations, perSecond: operations / elapsedSeconds, p50Ms: 0, p99Ms: 0, maxMs: 0 };
+  return { operations, perSecond: operations / elapsedSeconds, p50Ms: 0, p99Ms: 0, maxMs: 0, processorMs };
 }
 
 function pause(seconds: number): Promise<void> {

@@ -1,5 +1,6 @@
 /** What the load generator can be asked to do: plain data, since it is another process. */
 import { type Connect, connectSmall, connectTo } from '../client.ts';
+import type { Processes } from '../processor-time.ts';
 import { oneName, uncontended } from './clients.ts';
 import { holdLocks, keepSessions } from './crowds.ts';
 import { saturate } from './packed.ts';
@@ -14,6 +15,7 @@ export type Task =
       readonly packed: number;
       readonly seconds: number;
       readonly warmUpSeconds: number;
+      readonly watched?: Processes;
     }
   | {
       readonly kind: 'uncontended';

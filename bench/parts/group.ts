@@ -2,6 +2,7 @@
 import { Cluster } from '../cluster.ts';
 import { fencedPut } from '../fenced-put.ts';
 import { Generator } from '../load/generator.ts';
+import type { Saturated } from '../load/packed.ts';
 import type { Summary } from '../measure.ts';
 import { EtcdMutex } from '../peers/etcd-mutex.ts';
 import { type Report, times } from '../report.ts';
@@ -22,18 +23,21 @@ export async function groupPart(report: Report, seconds: number): Promise<void> 
   const all = cluster.endpoints;
   const etcds = cluster.etcdsFrom(at);
   const warmUpSeconds = WARM_UP_SECONDS;
-  const saturate = { kind: 'saturate', seconds, warmUpSeconds } as const;
+  const watched = await cluster.processes();
+  const saturate = { kind: 'saturate', seconds, warmUpSeconds, watched } as const;
   const packed = { ...saturate, streams: PACKED_STREAMS, packed: PACKED };
   const single = { ...saturate, streams: SINGLE_STREAMS, packed: 1 };
 
-  report.row('packed frames, at the leader', await generator.run({ ...packed, endpoints: leader }));
-  report.row('packed frames, over all front ends', await generator.run({ ...packed, endpoints: all }));
   const shared = { ...single, connections: SHARED_CONNECTIONS };
-  report.row(
-    '2,000 streams over 20 connections, one op a frame',
-    await generator.run({ ...shared, endpoints: leader }),
-  );
-  report.row('2,000 streams, each its own connection', await generator.run({ ...single, endpoints: leader }));
+  for (const [what, load] of [
+    ['packed frames, at the leader', { ...packed, endpoints: leader }],
+    ['packed frames, over all front ends', { ...packed, endpoints: all }],
+    ['2,000 streams over 20 connections, one op a frame', { ...shared, endpoints: leader }],
+    ['2,000 streams, each its own connection', { ...single, endpoints: leader }],
+  ] as const) {
+    const result = await generator.run(load);
+    report.row(what, result, processorTimes(result));
+  }
 
   const before = await fencedPut(etcds, seconds);
   report.row('bare fenced put (yardstick)', before, '200 bytes, one at a time');
@@ -97,6 +101,16 @@ async function mutexes(report: Report, cluster: Cluster, seconds: number): Promi
     const notes = `hand-overs; p99 of the wait / mean ${unfairness.toFixed(2)}`;
     report.row(`etcd concurrency.Mutex, one name, ${workers} workers`, summary, notes);
   }
+}
+
+/** Processor time of an operation, by process: what all of it together costs, and where. */
+function processorTimes({ processorMs, operations }: Saturated): string {
+  const perOperation = Object.entries(processorMs).map(
+    ([name, ms]) => [name, (ms * 1000) / operations] as const,
+  );
+  const sum = perOperation.reduce((total, [, us]) => total + us, 0);
+  const list = perOperation.map(([name, us]) => `${name} ${us.toFixed(1)}`);
+  return `CPU ${sum.toFixed(1)} us an operation: ${list.join(', ')}`;
 }
 
 /** Latencies in terms of the fenced put just before and just after. */
