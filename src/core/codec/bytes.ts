@@ -119,13 +119,18 @@ export class ByteReader {
   }
 
   uint(): number {
-    let value = 0;
-    let scale = 1;
-    for (let i = 0; i < 8; i++) {
+    const first = this.byte();
+    return first < 128 ? first : this.#longUint(first);
+  }
+
+  #longUint(first: number): number {
+    let value = first & 127;
+    let scale = 128;
+    for (let i = 1; i < 8; i++) {
       const byte = this.byte();
       value += (byte & 127) * scale;
       if (byte < 128) {
-        if (byte === 0 && i > 0) throw new FormatError('a number is written longer than it needs to be');
+        if (byte === 0) throw new FormatError('a number is written longer than it needs to be');
         if (!Number.isSafeInteger(value)) throw new FormatError('a number is over 2^53');
         return value;
       }

@@ -7,6 +7,7 @@ import type { BulkReattachment, KeepaliveRequest, KeepaliveStatus, Mark, Positio
 import { type Applied, liveSessions, read, type State, sessionStatus } from '../../core/index.ts';
 import type { Batch } from './inbox.ts';
 import { Leases } from './leases.ts';
+import { sessionToTell } from './notices.ts';
 import { type FrontEndLink, Outbox, type Outgoing } from './outbox.ts';
 import type { RecentEvents } from './recent-events.ts';
 
@@ -178,23 +179,6 @@ export class Publisher {
   #notify(session: SessionId, event: LockEvent): void {
     const route = this.#routes.get(session);
     if (route !== undefined) this.#outbox.notify(route.to, session, route.attach, event);
-  }
-}
-
-/** Whom an event concerns that is not the answer to a request of its own. */
-function sessionToTell(event: LockEvent): SessionId | null {
-  switch (event.type) {
-    case 'granted':
-    case 'refused':
-      return event.fromQueue ? event.session : null;
-    case 'expired':
-    case 'revoking':
-    case 'revoked':
-      return event.session;
-    case 'sessionEnding':
-      return event.cause === 'closed' ? null : event.session;
-    default:
-      return null;
   }
 }
 

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import type { LockEvent } from '../../api/entry.ts';
 import { RecentEvents } from './recent-events.ts';
 
-const event = (session: number): LockEvent => ({ type: 'sessionEnded', session });
+const event = (session: number): LockEvent => ({ type: 'sessionEnding', session, cause: 'expired' });
 const sessions = (events: Iterable<LockEvent>): number[] =>
-  [...events].flatMap((one) => (one.type === 'sessionEnded' ? [one.session] : []));
+  [...events].flatMap((one) => (one.type === 'sessionEnding' ? [one.session] : []));
 
 test('what lies above one index, up to another, in order', () => {
   const recent = new RecentEvents();
@@ -24,4 +24,15 @@ test('the oldest are forgotten first, and the size stays within its bound', () =
     Array.from({ length: 50 }, () => event(1)),
   );
   expect(sessions(recent.between(0, 2_000))).toEqual([]);
+});
+
+test('what only answered a request takes no room', () => {
+  const recent = new RecentEvents(2);
+  const granted = (fromQueue: boolean): LockEvent => ({
+    ...{ type: 'granted', name: 'a', session: 3, key: 'k', token: 1, mode: 'exclusive', permits: 1 },
+    ...{ owner: '', joined: false, fromQueue, waitedMs: 0 },
+  });
+  recent.add(1, [event(1), granted(false), granted(true)]);
+  recent.add(2, [granted(false), { type: 'sessionEnding', session: 2, cause: 'closed' }]);
+  expect([...recent.between(0, 2)]).toEqual([event(1), granted(true)]);
 });

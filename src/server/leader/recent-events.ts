@@ -1,11 +1,14 @@
 /**
- * The newest committed events, so that a front end that comes to a leader can be told what its clients have missed: an entry may be
- * committed and its leader dead before anybody heard of it. What is not kept here any more, clients notice by the digests of rule S3.
+ * The newest committed events of which sessions are told, so that a front end that comes to a leader can be told what its clients have
+ * missed: an entry may be committed and its leader dead before anybody heard of it. What is not kept here any more, clients notice by the
+ * digests of rule S3. Events that only answer a request are not kept: whoever has no answer asks again. They are nearly all there are, and
+ * would be copied by each garbage collection.
  */
 import { ok as assert } from 'node:assert';
 import type { LockEvent } from '../../api/entry.ts';
+import { sessionToTell } from './notices.ts';
 
-/** Some seconds under full load; at 300 bytes each about 6 MB. */
+/** Some seconds in which every operation has to wait; at 300 bytes each about 6 MB. */
 const EVENTS_MAX = 20_000;
 
 interface EntryEvents {
@@ -25,11 +28,12 @@ export class RecentEvents {
   }
 
   add(index: number, events: readonly LockEvent[]): void {
-    if (events.length === 0) return;
+    const told = events.filter((event) => sessionToTell(event) !== null);
+    if (told.length === 0) return;
     const newest = this.#entries.at(-1);
     assert(newest === undefined || index > newest.index, 'entries are remembered in order');
-    this.#entries.push({ index, events });
-    this.#size += events.length;
+    this.#entries.push({ index, events: told });
+    this.#size += told.length;
     while (this.#size > this.#max && this.#first < this.#entries.length) {
       this.#size -= this.#entries[this.#first]?.events.length ?? 0;
       this.#first++;
