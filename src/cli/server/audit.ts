@@ -2,7 +2,8 @@
 import * as z from 'zod';
 import type { LockLog } from '../../log/port.ts';
 import type { AuditMetrics } from '../../platform/metrics.ts';
-import type { Runtime, Timers } from '../../platform/runtime.ts';
+import { pause } from '../../platform/pause.ts';
+import type { Runtime } from '../../platform/runtime.ts';
 import { AuditExporter } from '../../server/audit/exporter.ts';
 import { FileSink } from '../../server/audit/file-sink.ts';
 import { HttpSink } from '../../server/audit/http-sink.ts';
@@ -62,14 +63,14 @@ export function auditConfigProblems(config: AuditConfig | undefined): readonly s
   return problems;
 }
 
-function makeAuditSink(config: AuditConfig, timers: Timers): AuditSink {
+function makeAuditSink(config: AuditConfig, { clock, timers }: Runtime): AuditSink {
   switch (config.sink) {
     case 'stdout':
       return new StreamSink(process.stdout);
     case 'file':
       return new FileSink(config);
     case 'http':
-      return new HttpSink({ ...config, timers });
+      return new HttpSink({ ...config, clock, timers });
     case 'postgresql':
       return new PostgresSink(config);
   }
@@ -99,6 +100,9 @@ function redactedUrl(text: string): string {
   return url.href;
 }
 
+/** A sink that hangs, like a file on a lost network disk, does not hold up the end of its server. */
+const CLOSE_MS_MAX = 1_000;
+
 interface AuditPorts {
   readonly runtime: Runtime;
   readonly log: LockLog;
@@ -115,13 +119,13 @@ export interface AuditBeside {
 /** The exporter of a lock server, for as long as it leads. Null: it has none. */
 export function auditBeside(config: AuditConfig | undefined, ports: AuditPorts): AuditBeside | null {
   if (config === undefined) return null;
-  const sink = makeAuditSink(config, ports.runtime.timers);
+  const sink = makeAuditSink(config, ports.runtime);
   return {
     whileLeading: (leader) => {
       const head = (): number => leader.position.index;
       const exporter = new AuditExporter({ ...ports, leadership: leader.leadership, sink, head });
       return () => exporter.stop();
     },
-    close: () => sink.close(),
+    close: () => Promise.race([sink.close(), pause(ports.runtime.timers, CLOSE_MS_MAX)]),
   };
 }

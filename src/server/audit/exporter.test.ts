@@ -1,6 +1,7 @@
 /** The exporter over a log in memory: what reaches the sink, whatever happens to sink, log and leadership. */
 import { afterEach, expect, test } from 'vitest';
 import { acquireCommand, namespaceConfig, openCommand } from '../../../test/support/core.ts';
+import { LeaderBench } from '../../../test/support/virtual/leader-bench.ts';
 import type { HistoryEntry } from '../../api/entry.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
@@ -10,7 +11,7 @@ import { Leader } from '../leader/leader.ts';
 import { history } from '../snapshots/recovery.ts';
 import { AuditExporter } from './exporter.ts';
 import type { AuditBatch } from './records.ts';
-import type { AuditSink } from './sink.ts';
+import { type AuditSink, BusySinkError } from './sink.ts';
 
 const runtime = createSystemRuntime({ logLevel: 'silent' });
 const GROUP = 'test/jobs';
@@ -213,4 +214,65 @@ test('a change of the leader costs nothing, however many snapshots have passed s
   await work(second, 40);
   await expect.poll(() => store.snapshots().at(-1)?.index).toBeGreaterThan(cursor);
   await expect.poll(() => store.snapshots().length).toBeLessThanOrEqual(3);
+});
+
+test('an outage is told at once and once a minute, however often the sink is tried, and a slow one counts', async () => {
+  const bench = await LeaderBench.start();
+  const { runtime } = bench;
+  let write: AuditSink['write'] = async () => {
+    throw new Error('away');
+  };
+  const exporter = new AuditExporter({
+    runtime,
+    log: bench.log,
+    leadership: bench.leader.leadership,
+    group: GROUP,
+    sink: { kind: 'file', write: (batch, signal) => write(batch, signal), close: async () => undefined },
+    metrics: silentAuditMetrics,
+    head: () => bench.leader.position.index,
+  });
+  ends.push(() => exporter.stop());
+  const told = (): number => runtime.logged.filter((line) => line === 'the audit sink does not take').length;
+  await runtime.pass(1_000);
+  expect(told()).toBe(1);
+  await runtime.pass(58_000);
+  expect(told()).toBe(1);
+  await runtime.pass(120_000);
+  expect(told()).toBeGreaterThan(1);
+  expect(told()).toBeLessThan(4);
+  // It takes, and then it takes no more and says nothing either.
+  write = async () => undefined;
+  await runtime.pass(31_000);
+  expect(exporter.lag.lagEntries).toBe(0);
+  const before = told();
+  write = () => new Promise(() => undefined);
+  await bench.frontEnd().open(1);
+  await runtime.pass(90_000);
+  expect(exporter.lag.lagEntries).toBeGreaterThan(0);
+  expect(told()).toBe(before + 1);
+});
+
+test('a sink that says when to come again is not asked before, within a bound', async () => {
+  const bench = await LeaderBench.start();
+  const { runtime } = bench;
+  const askedAtMs: number[] = [];
+  const write: AuditSink['write'] = async () => {
+    askedAtMs.push(runtime.nowMs);
+    throw new BusySinkError('busy', askedAtMs.length === 1 ? 50_000 : 1e12);
+  };
+  const exporter = new AuditExporter({
+    runtime,
+    log: bench.log,
+    leadership: bench.leader.leadership,
+    group: GROUP,
+    sink: { kind: 'http', write, close: async () => undefined },
+    metrics: silentAuditMetrics,
+    head: () => bench.leader.position.index,
+  });
+  ends.push(() => exporter.stop());
+  await runtime.pass(400_000);
+  const [first = 0, second = 0, third = 0] = askedAtMs;
+  expect(second - first).toBeCloseTo(50_000, -1);
+  expect(third - second).toBeCloseTo(300_000, -1);
+  expect(askedAtMs).toHaveLength(3);
 });

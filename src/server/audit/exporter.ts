@@ -14,8 +14,9 @@ import type { AuditMetrics } from '../../platform/metrics.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { followHistory } from '../snapshots/recovery.ts';
 import { unhurried } from '../snapshots/unhurried-log.ts';
-import { type AuditGap, type AuditRecord, batchOf, lineOf } from './records.ts';
-import type { AuditSink } from './sink.ts';
+import { logOutages, type OutageLog, sinkOutages } from './outage-log.ts';
+import { type AuditBatch, type AuditGap, type AuditRecord, batchOf, lineOf } from './records.ts';
+import { type AuditSink, BusySinkError } from './sink.ts';
 
 /** How often the log is looked at for what is new. */
 const LOOK_MS = 250;
@@ -25,6 +26,10 @@ const BATCH_CHARACTERS_MAX = 1024 * 1024;
 const CURSOR_MS = 1_000;
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 30_000;
+/** Whatever a sink says of when to come again. */
+const RETRY_AFTER_MS_MAX = 300_000;
+/** A sink that takes longer over a batch is told of. It is waited for all the same: what it does with the batch is not known. */
+const SLOW_MS = 30_000;
 
 export interface AuditExporterOptions {
   readonly runtime: Runtime;
@@ -52,15 +57,20 @@ export class AuditExporter {
   #savedAtMs = 0;
   /** Wall time of the oldest entry that waits for the sink. */
   #waitingSinceWallMs: number | null = null;
+  readonly #sinkOutages: OutageLog;
+  readonly #logOutages: OutageLog;
   #tries = 0;
   /** The log begins above this entry, or can be replayed from above it only. */
   #trimmedTo = 0;
 
   constructor(options: AuditExporterOptions) {
     this.#options = options;
+    const { clock, logger } = options.runtime;
+    this.#sinkOutages = sinkOutages(clock, logger);
+    this.#logOutages = logOutages(clock, logger);
     this.#unobserve = options.metrics.observe(() => this.lag);
     this.#run().catch((error: unknown) => {
-      if (!this.#isStopped) options.runtime.logger.error({ error }, 'the audit exporter has ended');
+      if (!this.#isStopped) logger.error({ error }, 'the audit exporter has ended');
     });
   }
 
@@ -100,14 +110,13 @@ export class AuditExporter {
   }
 
   async #failed(error: unknown): Promise<void> {
-    const { metrics, runtime } = this.#options;
     if (error instanceof TrimmedError && error.below > (this.#exported ?? 0)) {
       this.#trimmedTo = error.below;
       return;
     }
     if (!(error instanceof LogUnavailableError)) {
-      runtime.logger.error({ index: this.#exported, error }, 'the audit cannot be read from the log');
-      metrics.failed();
+      this.#logOutages.away({ index: this.#exported, error });
+      this.#options.metrics.failed();
     }
     await this.#backOff();
   }
@@ -128,6 +137,7 @@ export class AuditExporter {
     for await (const entry of followHistory(unhurried(log, runtime.timers), from)) {
       if (this.#isStopped) return;
       this.#tries = 0;
+      this.#logOutages.back({ index: this.#exported });
       if (entry === null) {
         await this.#deliver();
         await this.#pause(LOOK_MS);
@@ -176,17 +186,17 @@ export class AuditExporter {
     assert(batch.lastIndex >= batch.firstIndex, 'a batch goes forward');
     while (!this.#isStopped) {
       try {
-        await sink.write(batch, this.#stopping.signal);
+        await this.#write(batch);
         break;
       } catch (error) {
         if (this.#isStopped) return;
         metrics.failed();
-        this.#tell(error);
-        await this.#backOff();
+        this.#sinkOutages.away({ sink: sink.kind, index: this.#exported, error });
+        await this.#backOff(error instanceof BusySinkError ? error.retryAfterMs : 0);
       }
     }
     if (this.#isStopped) return;
-    if (this.#tries > 0) this.#options.runtime.logger.info({ sink: sink.kind }, 'the audit sink takes again');
+    this.#sinkOutages.back({ sink: sink.kind, index: batch.lastIndex });
     this.#tries = 0;
     this.#exported = batch.lastIndex;
     metrics.exported(batch.records.length);
@@ -194,11 +204,17 @@ export class AuditExporter {
     await this.#saveCursorIfDue();
   }
 
-  /** Once for each outage. */
-  #tell(error: unknown): void {
+  async #write(batch: AuditBatch): Promise<void> {
     const { runtime, sink } = this.#options;
-    if (this.#tries > 0) return;
-    runtime.logger.warn({ sink: sink.kind, index: this.#exported, error }, 'the audit sink does not take');
+    const slow = runtime.timers.after(SLOW_MS, () => {
+      const error = new Error(`a batch has waited for it for ${SLOW_MS / 1_000} s`);
+      this.#sinkOutages.away({ sink: sink.kind, index: this.#exported, error });
+    });
+    try {
+      await sink.write(batch, this.#stopping.signal);
+    } finally {
+      slow.cancel();
+    }
   }
 
   async #saveCursorIfDue(): Promise<void> {
@@ -220,11 +236,12 @@ export class AuditExporter {
     this.#saved = exported;
   }
 
-  /** Full jitter: anything up to a limit that doubles. */
-  async #backOff(): Promise<void> {
+  /** Full jitter: anything up to a limit that doubles; at least as long as the sink asks for. */
+  async #backOff(askedMs = 0): Promise<void> {
     const limitMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** this.#tries);
     this.#tries = Math.min(this.#tries + 1, 20);
-    await this.#pause(limitMs * this.#options.runtime.random.fraction());
+    const jitteredMs = limitMs * this.#options.runtime.random.fraction();
+    await this.#pause(Math.max(jitteredMs, Math.min(askedMs, RETRY_AFTER_MS_MAX)));
   }
 
   /** Ends at once when the exporter stops. */

@@ -2,10 +2,12 @@
  * A file as a sink: lines are appended, and safe on the disk before they count. The file is opened for each batch, so that whoever rotates it
  * may move it away at any time; the next batch begins a new one.
  *
- * A crash in the middle of a write leaves half a line. It was not counted, so it is cut off before the next one is written.
+ * A crash, or a disk that is full, in the middle of a write leaves half a line. It was not counted, so it is cut off before the next one is
+ * written.
  */
 import { Buffer } from 'node:buffer';
-import { type FileHandle, open } from 'node:fs/promises';
+import { constants, type FileHandle, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { AuditBatch } from './records.ts';
 import type { AuditSink } from './sink.ts';
 
@@ -40,36 +42,44 @@ export class FileSink implements AuditSink {
 
   async #write({ lines }: AuditBatch): Promise<void> {
     const { path, fsync } = this.#options;
-    const file = await openOrMake(path);
+    // Opened for reading too, a FIFO without a reader does not block.
+    const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
     try {
-      const end = await endOfLastLine(file);
-      const bytes = Buffer.from(`${lines.join('\n')}\n`);
-      const { size } = await file.stat();
-      if (size > end) await file.truncate(end);
-      let written = 0;
-      while (written < bytes.length) {
-        const { bytesWritten } = await file.write(bytes, written, bytes.length - written, end + written);
-        written += bytesWritten;
-      }
-      if (fsync === 'batch') await file.datasync();
+      const stat = await file.stat();
+      if (!stat.isFile()) throw new Error(`${path} is no regular file: set audit.path to one`);
+      const end = await endOfLastLine(file, stat.size);
+      if (stat.size > end) await file.truncate(end);
+      await writeAll(file, Buffer.from(`${lines.join('\n')}\n`), end);
+      if (fsync === 'never') return;
+      await file.datasync();
+      if (stat.size === 0) await syncFolderOf(path);
     } finally {
       await file.close();
     }
   }
 }
 
-async function openOrMake(path: string): Promise<FileHandle> {
+async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  let written = 0;
+  while (written < bytes.length) {
+    const { bytesWritten } = await file.write(bytes, written, bytes.length - written, position + written);
+    written += bytesWritten;
+  }
+}
+
+/** A new name is safe once its folder is. */
+async function syncFolderOf(path: string): Promise<void> {
+  const folder = await open(dirname(path), 'r');
   try {
-    return await open(path, 'r+');
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
-    return open(path, 'wx+', 0o600);
+    await folder.sync();
+  } finally {
+    await folder.close();
   }
 }
 
 /** Just after the last line end; 0: there is none. */
-async function endOfLastLine(file: FileHandle): Promise<number> {
-  let { size: end } = await file.stat();
+async function endOfLastLine(file: FileHandle, size: number): Promise<number> {
+  let end = size;
   const bytes = Buffer.alloc(LOOK_BYTES);
   while (end > 0) {
     const from = Math.max(0, end - LOOK_BYTES);

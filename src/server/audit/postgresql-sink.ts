@@ -6,7 +6,7 @@
  */
 import type { Client } from 'pg';
 import type { AuditBatch, AuditRecord } from './records.ts';
-import type { AuditSink } from './sink.ts';
+import { type AuditSink, unlessAborted } from './sink.ts';
 
 export interface PostgresSinkOptions {
   /** `postgresql://user:password@host:port/database` */
@@ -72,17 +72,14 @@ export class PostgresSink implements AuditSink {
   async write({ records }: AuditBatch, signal: AbortSignal): Promise<void> {
     const rows = records.flatMap(rowsOf);
     if (rows.length === 0) return;
-    const client = this.#client ?? (await this.#connect());
-    const abandon = (): void => this.#drop(client);
+    // Whatever is under way ends with its connection: nothing is written behind the back of an exporter that was stopped.
+    const abandon = (): void => this.#drop(this.#client);
     signal.addEventListener('abort', abandon, { once: true });
     try {
-      await client.query(
-        this.#insert,
-        COLUMNS.map((_, column) => rows.map((row) => row[column] ?? null)),
-      );
+      await unlessAborted(this.#insertRows(rows), signal);
     } catch (error) {
       // Its state is not known: the next try begins anew.
-      this.#drop(client);
+      this.#drop(this.#client);
       throw error;
     } finally {
       signal.removeEventListener('abort', abandon);
@@ -90,7 +87,13 @@ export class PostgresSink implements AuditSink {
   }
 
   async close(): Promise<void> {
-    if (this.#client !== null) this.#drop(this.#client);
+    this.#drop(this.#client);
+  }
+
+  async #insertRows(rows: readonly Row[]): Promise<void> {
+    const client = this.#client ?? (await this.#connect());
+    const columns = COLUMNS.map((_, column) => rows.map((row) => row[column] ?? null));
+    await client.query(this.#insert, columns);
   }
 
   async #connect(): Promise<Client> {
@@ -106,18 +109,15 @@ export class PostgresSink implements AuditSink {
     });
     // Without a listener a connection that breaks while nothing is sent would end the process.
     client.on('error', () => this.#drop(client));
-    try {
-      await client.connect();
-      if (createTable) await client.query(auditTableSql(table));
-    } catch (error) {
-      client.end().catch(() => undefined);
-      throw error;
-    }
+    // From now on, so that it can be given up before it is there.
     this.#client = client;
+    await client.connect();
+    if (createTable) await client.query(auditTableSql(table));
     return client;
   }
 
-  #drop(client: Client): void {
+  #drop(client: Client | null): void {
+    if (client === null) return;
     if (this.#client === client) this.#client = null;
     client.end().catch(() => undefined);
   }

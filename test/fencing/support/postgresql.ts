@@ -86,12 +86,17 @@ export class Postgres {
     return { host: this.#folder, user: SUPERUSER, database: 'postgres' };
   }
 
-  /** One more connection, closed with the server. */
   /** For programs that connect by themselves. */
   get url(): string {
     return `postgresql://${SUPERUSER}@localhost/postgres?host=${encodeURIComponent(this.#folder)}`;
   }
 
+  /** To its first process, which takes new connections. */
+  signal(name: NodeJS.Signals): void {
+    this.#server.signal(name);
+  }
+
+  /** One more connection, closed with the server. */
   async connect(): Promise<pg.Client> {
     const client = new pg.Client(this.connection);
     client.on('error', () => undefined);

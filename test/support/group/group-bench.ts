@@ -79,7 +79,8 @@ export class GroupBench {
     return bench;
   }
 
-  private static async make({ leaseTtlSeconds = 2, fsync = false, sidecars = 0, audit }: BenchOptions) {
+  /** Nothing of it runs yet. */
+  static async make({ leaseTtlSeconds = 2, fsync = false, sidecars = 0, audit }: BenchOptions) {
     const folder = mkdtempSync(join(tmpdir(), 'leasehold-group-'));
     const made = await LocalGroup.make({
       folder,
