@@ -16,7 +16,10 @@ const SEEK_MS = 60;
 const ACCEPT_MS_MAX = 1_000;
 /** A leader that says nothing for so long, although it should every 200 ms, is tried over a new stream. */
 const SILENCE_MS_MAX = 2_000;
-/** How often the leader hears how far this standby has applied the log (rule L4), and what it can apply (rule C15). */
+/**
+ * How often the leader hears how far this standby has applied the log (rule L4), and what it can apply (rule C15): also the only look while
+ * the leader is heard.
+ */
 const TELL_MS = 1_000;
 /** A leader pings every 200 ms; after three it is unheard (rule S7). */
 const UNHEARD_MS = 600;
@@ -46,6 +49,10 @@ export interface LeaderLinkOptions {
   readonly dial: DialLeader;
   /** The last entry that this replica has applied. */
   readonly appliedIndex: () => number;
+  /** The stream to the leader is gone: it may be unheard sooner than its silence says. */
+  readonly onLost?: () => void;
+  /** The leader, on its stream, is at this index. */
+  readonly onHeard?: (index: number) => void;
 }
 
 /** One try to be on one leader. */
@@ -55,7 +62,6 @@ interface Line {
   /** Of the newest frame; null before the first. */
   position: Position | null;
   heardAtMs: number;
-  toldAtMs: number;
 }
 
 export class LeaderLink {
@@ -105,10 +111,17 @@ export class LeaderLink {
     return this.#hasFailed;
   }
 
+  /** So long the leader is not unheard, unless its stream is lost; 0: it is, or may be at any moment. */
+  get heardForMs(): number {
+    const line = this.#line;
+    return line?.position == null ? 0 : Math.max(0, line.heardAtMs + UNHEARD_MS - this.#nowMs());
+  }
+
   /** The leader is in this process from now on. */
   lead(leader: Leader): void {
     const { frontEnd } = this.#options;
     this.#hangUp();
+    this.#timer?.cancel();
     this.#own = leader;
     this.#epoch = leader.position.epoch;
     const link = { send: (frame: LeaderFrame) => frontEnd.fromLeader(frame) };
@@ -144,14 +157,23 @@ export class LeaderLink {
 
   #plan(delayMs: number): void {
     this.#timer?.cancel();
-    if (this.#isStopped) return;
+    if (this.#isStopped || this.#own !== null) return;
     this.#timer = this.#options.runtime.timers.after(delayMs, () => {
       this.#look()
         .catch((error: unknown) =>
           this.#options.runtime.logger.debug({ error }, 'the log does not say who leads'),
         )
-        .finally(() => this.#plan(SEEK_MS * (0.5 + this.#options.runtime.random.fraction())));
+        .finally(() => this.#plan(this.#nextLookMs()));
     });
+  }
+
+  /** Often while it seeks; while a leader is heard, when it is to be told something or has been silent for too long. */
+  #nextLookMs(): number {
+    const line = this.#line;
+    if (line === null) return SEEK_MS * (0.5 + this.#options.runtime.random.fraction());
+    const silentMs = this.#nowMs() - line.heardAtMs;
+    if (line.position === null) return Math.max(0, ACCEPT_MS_MAX - silentMs);
+    return Math.max(0, Math.min(TELL_MS, SILENCE_MS_MAX - silentMs));
   }
 
   async #look(): Promise<void> {
@@ -195,7 +217,7 @@ export class LeaderLink {
       runtime.logger.error({ serverId }, 'the leader is no replica of this group as configured');
       return;
     }
-    line = { epoch, stream, position: null, heardAtMs: this.#nowMs(), toldAtMs: Number.NEGATIVE_INFINITY };
+    line = { epoch, stream, position: null, heardAtMs: this.#nowMs() };
     this.#line = line;
   }
 
@@ -211,6 +233,7 @@ export class LeaderLink {
     if (isAccepted) this.#accepted(line);
     // One without groups is a sign of life. It must not count as what clients have seen: what it stands for may still be on its way.
     if (frame.groups.length > 0) this.#options.frontEnd.fromLeader(frame);
+    this.#options.onHeard?.(frame.position.index);
   }
 
   #accepted(line: Line): void {
@@ -226,9 +249,6 @@ export class LeaderLink {
   }
 
   #tell(line: Line): void {
-    const now = this.#nowMs();
-    if (now - line.toldAtMs < TELL_MS) return;
-    line.toldAtMs = now;
     const applied = this.#options.appliedIndex();
     line.stream.send({
       ...NOTHING,
@@ -240,6 +260,7 @@ export class LeaderLink {
   #lost(line: Line, isAnswered: boolean): void {
     this.#line = null;
     line.stream.close();
+    this.#options.onLost?.();
     if (line.position === null) {
       this.#hasFailed = !isAnswered;
       this.#plan(SEEK_MS / 2);

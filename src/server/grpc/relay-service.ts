@@ -12,7 +12,7 @@ import type { Message } from './proto.ts';
 import { CallError, toServiceError } from './status.ts';
 import { BoundedWriter, type RelayMethod, type ServerStream } from './streams.ts';
 
-/** How often a front end hears of a leader that has nothing to say (rule S7). */
+/** How often a front end hears of a leader, at least every second time (rule S7): of one that has nothing to say, that it is there. */
 const PING_MS = 200;
 /** What a front end may leave unread: the answers to a few seconds of full load. */
 const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
@@ -97,7 +97,7 @@ export class RelayService {
 
   #planPing(): void {
     this.#ping = this.#options.timers.after(PING_MS, () => {
-      for (const link of this.#links.values()) link.ping();
+      for (const link of this.#links.values()) link.tick();
       this.#planPing();
     });
   }
@@ -110,6 +110,8 @@ class RelayLink implements FrontEndLink {
   readonly #writer: BoundedWriter;
   readonly #onClosed: () => void;
   #isClosed = false;
+  /** Something was sent since the last tick. */
+  #hasSpoken = false;
 
   constructor(call: ServerStream, method: RelayMethod, leader: Leader, onClosed: () => void) {
     this.#call = call;
@@ -133,7 +135,18 @@ class RelayLink implements FrontEndLink {
   }
 
   send(frame: LeaderFrame): void {
+    this.#hasSpoken = true;
     this.#writer.write(this.#method.response.encode(frame));
+  }
+
+  /** The standby there need not look for entries as long as it is told of them; once in a tick is often enough. */
+  committed(): void {
+    if (!this.#hasSpoken) this.ping();
+  }
+
+  tick(): void {
+    if (!this.#hasSpoken) this.ping();
+    this.#hasSpoken = false;
   }
 
   ping(): void {

@@ -361,6 +361,7 @@ export class Leader {
     this.#stalled(now - startedMs, now);
     this.#recent.add(entry.index, applied.events);
     this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives }, now);
+    this.#reception.committed();
     const stats = {
       commands: batch.commands.length,
       bytes,

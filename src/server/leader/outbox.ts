@@ -17,6 +17,8 @@ import type {
 /** One front end's stream as the leader sees it. */
 export interface FrontEndLink {
   send(frame: LeaderFrame): void;
+  /** An entry is committed, and what it had to say to this front end is sent. Links to other replicas tell of it: standbys follow. */
+  committed?(): void;
 }
 
 /** One client stream of one front end, with what is to be sent to it. */

@@ -79,6 +79,11 @@ export class Reception {
     return [...this.#behaviours.values()];
   }
 
+  /** An entry is committed and published. */
+  committed(): void {
+    for (const link of this.#connected) link.committed?.();
+  }
+
   /** A front end of another replica begins; until it has re-attached its sessions nobody expires (rule S4). */
   connect(link: FrontEndLink): void {
     this.#connected.add(link);

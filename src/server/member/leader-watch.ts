@@ -10,7 +10,7 @@ import { IDLE_BEAT_MS } from '../leader/pulse.ts';
 import type { Standby } from './standby.ts';
 import { SUSPICION_REASON, Suspicion, type SuspicionSettings } from './suspicion.ts';
 
-/** How often a standby judges its leader. */
+/** How often a standby judges a leader that it does not hear. */
 const WATCH_MS = 50;
 /** While entries come, somebody leads, whether this replica can reach it or not. */
 const LEADER_SEEN_MS = 700;
@@ -22,7 +22,7 @@ export interface LeaderWatchOptions {
   readonly log: LockLog;
   readonly suspicion: SuspicionSettings;
   /** Who leads by the log, and what is heard of it on the stream. */
-  readonly link: Pick<LeaderLink, 'isUnheard' | 'epochAgeMs' | 'epoch' | 'answerAgeMs'>;
+  readonly link: Pick<LeaderLink, 'isUnheard' | 'heardForMs' | 'epochAgeMs' | 'epoch' | 'answerAgeMs'>;
   /** What sees its entries; null: this replica leads, or does not follow yet. */
   readonly standby: () => Pick<Standby, 'silentMs' | 'state'> | null;
   readonly isLeading: () => boolean;
@@ -32,6 +32,8 @@ export class LeaderWatch {
   readonly #options: LeaderWatchOptions;
   readonly #suspicion: Suspicion;
   #timer: Timer | null = null;
+  /** The next look is further away than usual, since the leader is heard. */
+  #isAtEase = false;
   /** This replica has ended a leadership and not seen the next one yet. */
   #hasEvicted = false;
 
@@ -73,9 +75,13 @@ export class LeaderWatch {
     return this.#hasEvicted ? SUSPICION_REASON : 'nobody led';
   }
 
+  /** Nothing is due for as long as the leader is heard on its stream; `lostStream` tells when that is over sooner. */
   start(): void {
     this.#timer?.cancel();
-    this.#timer = this.#options.runtime.timers.after(WATCH_MS, () => {
+    const { runtime, link } = this.#options;
+    const { heardForMs } = link;
+    this.#isAtEase = heardForMs > WATCH_MS;
+    this.#timer = runtime.timers.after(Math.max(WATCH_MS, heardForMs), () => {
       this.#judge();
       this.start();
     });
@@ -83,6 +89,12 @@ export class LeaderWatch {
 
   stop(): void {
     this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  /** The stream to the leader is gone. */
+  lostStream(): void {
+    if (this.#timer !== null && this.#isAtEase) this.start();
   }
 
   /** This replica leads. */

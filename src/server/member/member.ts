@@ -79,8 +79,16 @@ export class Member {
       lineage: log.lineage,
     });
     this.#space = new SpaceKeeper({ runtime, log, leader: () => this.#leader });
-    const appliedIndex = (): number => this.#standby?.index ?? 0;
-    this.#link = new LeaderLink({ runtime, log, serverId, frontEnd: this.frontEnd, dial, appliedIndex });
+    this.#link = new LeaderLink({
+      runtime,
+      log,
+      serverId,
+      frontEnd: this.frontEnd,
+      dial,
+      appliedIndex: () => this.#standby?.index ?? 0,
+      onLost: () => this.#leaderWatch.lostStream(),
+      onHeard: (index) => this.#standby?.heardOf(index),
+    });
     this.#leaderWatch = new LeaderWatch({
       runtime,
       log,
@@ -208,6 +216,7 @@ export class Member {
         log,
         snapshots: new SnapshotDuty(runtime, log, serverId),
         onEntry: (entry) => this.#saw(entry),
+        heardForMs: () => this.#link.heardForMs,
         onHalted: (error) => this.#fate.failed(error),
       });
       this.#standby = standby;

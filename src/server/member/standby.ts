@@ -10,7 +10,7 @@ import type { Runtime, Timer } from '../../platform/runtime.ts';
 import { type Recovered, recover, replay } from '../snapshots/recovery.ts';
 import type { SnapshotDuty } from '../snapshots/snapshot-duty.ts';
 
-/** How often it looks for new entries: the work left at a take-over is what one look has not seen yet. */
+/** How often it looks for new entries, at most: the work left at a take-over is what one look has not seen yet. */
 const LOOK_MS = 100;
 /** With sessions open an entry comes every 250 ms. */
 const OVERDUE_MS = 300;
@@ -25,6 +25,11 @@ export interface StandbyOptions {
   readonly snapshots?: SnapshotDuty;
   /** Told of each entry that it applied after its start, in order. */
   readonly onEntry?: (entry: HistoryEntry) => void;
+  /**
+   * For how long the leader is going to be heard on its stream, at least: it tells of entries there, so that nothing need be looked for
+   * meanwhile but what is overdue. Left out: it is never heard.
+   */
+  readonly heardForMs?: () => number;
   /** It cannot follow: the log contradicts itself or this program. It stays as it is and must not lead. */
   readonly onHalted: (error: unknown) => void;
 }
@@ -40,6 +45,11 @@ export class Standby {
   /** It writes a snapshot: the state stays at one index (rule L3), while it hears on whether the leader lives. */
   #isFrozen = false;
   #heardIndex = 0;
+  /** A look is under way. */
+  #isLooking = false;
+  /** The leader has told of this entry. */
+  #toldIndex = 0;
+  #lookStartedMs = Number.NEGATIVE_INFINITY;
   /** Monotonic time at which the newest entry was seen (rule S7). */
   #lastEntryMs: number;
   /** When the last look began that has come back. */
@@ -93,11 +103,19 @@ export class Standby {
     this.#timer?.cancel();
   }
 
+  /** The leader is at this entry: it is looked for at once, unless a look was just now. */
+  heardOf(index: number): void {
+    this.#toldIndex = index;
+    if (index > this.index && !this.#isLooking && !this.#isStopped && !this.#isHalted) this.#plan();
+  }
+
   #plan(): void {
     const { clock, timers } = this.#options.runtime;
     this.#timer?.cancel();
     this.#timer = timers.after(this.#nextLookMs(), () => {
       const startedMs = clock.monotonicMs();
+      this.#lookStartedMs = startedMs;
+      this.#isLooking = true;
       this.#look = this.#lookOnce().then(
         () => {
           this.#lookedAtMs = startedMs;
@@ -108,11 +126,16 @@ export class Standby {
     });
   }
 
-  /** Sooner while a beat is overdue, so that a dead leader is noticed on time. */
+  /** Sooner while a beat is overdue, so that a dead leader is noticed on time; later while the leader would tell of entries. */
   #nextLookMs(): number {
-    const sinceMs = this.#options.runtime.clock.monotonicMs() - this.#lastEntryMs;
-    const isOverdue = sinceMs >= OVERDUE_MS && sinceMs < OVERDUE_MS_MAX && this.state.sessions.size > 0;
-    return isOverdue ? OVERDUE_LOOK_MS : LOOK_MS;
+    const now = this.#options.runtime.clock.monotonicMs();
+    const hasSessions = this.state.sessions.size > 0;
+    const sinceMs = now - this.#lastEntryMs;
+    if (hasSessions && sinceMs >= OVERDUE_MS && sinceMs < OVERDUE_MS_MAX) return OVERDUE_LOOK_MS;
+    const heardForMs = this.#options.heardForMs?.() ?? 0;
+    if (heardForMs === 0) return LOOK_MS;
+    if (this.#toldIndex > this.index) return Math.max(0, this.#lookStartedMs + LOOK_MS - now);
+    return hasSessions ? Math.max(OVERDUE_LOOK_MS, OVERDUE_MS - sinceMs) : Math.max(LOOK_MS, heardForMs);
   }
 
   async #lookOnce(): Promise<void> {
@@ -146,6 +169,7 @@ export class Standby {
   }
 
   #looked(): void {
+    this.#isLooking = false;
     if (!this.#isStopped && !this.#isHalted) this.#plan();
   }
 

@@ -1,7 +1,7 @@
 /**
  * The network between two replicas of a group, for the streams that the front end of one has to the leader in the other.
  * What happens at the leader's end is what the relay service does: a front end's newer stream
- * closes its older one, unread (rule S4), and who is accepted hears of the leader every 200 ms (rule S7).
+ * closes its older one, unread (rule S4), and who is accepted hears of the leader, every other time it ticks at least (rule S7).
  */
 import type { LeaderFrame, RelayFrame } from '../../../src/api/wire.ts';
 import type { LeaderStream, LeaderStreamHandler } from '../../../src/server/front-end/leader-link.ts';
@@ -80,6 +80,8 @@ class RelayStream implements LeaderStream, FrontEndLink {
   #isClientOpen = true;
   #isBroken = false;
   #hasLeft = false;
+  /** The leader has sent something since the last tick. */
+  #hasSpoken = false;
 
   constructor(link: RelayLink, life: Life, handler: LeaderStreamHandler) {
     this.#link = link;
@@ -159,12 +161,19 @@ class RelayStream implements LeaderStream, FrontEndLink {
     this.#leader = leader;
     this.#link.options.watch.accepted(this, life);
     leader.connect(this);
-    const ping = (): void => {
+    const tick = (): void => {
       if (this.#isBroken) return;
-      this.#sendToClient({ position: leader.position, groups: [] });
-      life.runtime.timers.after(PING_MS, ping);
+      this.committed();
+      this.#hasSpoken = false;
+      life.runtime.timers.after(PING_MS, tick);
     };
-    ping();
+    tick();
+  }
+
+  /** Says where the leader is, unless it has just said something. */
+  committed(): void {
+    if (this.#hasSpoken || this.#leader === null) return;
+    this.#sendToClient({ position: this.#leader.position, groups: [] });
   }
 
   #sendToServer(frame: RelayFrame): void {
@@ -181,6 +190,7 @@ class RelayStream implements LeaderStream, FrontEndLink {
 
   #sendToClient(frame: LeaderFrame): void {
     if (this.#isBroken) return;
+    this.#hasSpoken = true;
     this.#link.options.watch.sent(this, frame);
     this.#toClient.carry(() => {
       if (this.#isBroken) return;
