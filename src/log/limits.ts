@@ -14,6 +14,8 @@ export const SNAPSHOTS_KEPT_MAX = SNAPSHOTS_KEPT + 1;
 /** One step of reading or deleting: small enough that an append waits a few milliseconds behind it, not seconds. */
 export const PAGE_ENTRIES_MAX = 256;
 export const PAGE_BYTES_MAX = 4 * 1024 * 1024;
+/** Where the log has more, a page has at least so many entries, or the next one would not have fitted into its bytes. */
+export const PAGE_ENTRIES_MIN = 64;
 
 /** A call whose outcome is unknown is repeated so often before its caller is told; together about 300 ms of waiting. */
 export const CALL_TRIES = 5;

@@ -1,5 +1,5 @@
 /** What the memory engine does beyond the contract: crashes, lost answers, outages, and being repeatable. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { LogUnavailableError } from './errors.ts';
 import {
   appendEntries,
@@ -45,6 +45,19 @@ describe('without faults', () => {
     const log = new MemoryLog(new MemoryStore('lineage-1'));
     const [entry] = await appendEntries(log, await log.campaign('server-a'), 1);
     expect((await readAll(log, 1))[0]).toBe(entry);
+  });
+
+  test.each([
+    { entries: 0, calls: 1 },
+    { entries: 3, calls: 1 },
+    { entries: 300, calls: 2 },
+  ])('reading $entries entries takes $calls calls', async ({ entries, calls }) => {
+    const store = new MemoryStore('lineage-1');
+    const log = new MemoryLog(store);
+    await appendEntries(log, await log.campaign('server-a'), entries);
+    const readPage = vi.spyOn(store, 'readPage');
+    expect(await readAll(log, 1)).toHaveLength(entries);
+    expect(readPage).toHaveBeenCalledTimes(calls);
   });
 
   test('it has no faults to switch on', () => {

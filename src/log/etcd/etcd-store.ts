@@ -7,7 +7,7 @@ import { Buffer } from 'node:buffer';
 import type { IKeyValue } from 'etcd3/lib/rpc.js';
 import type { Random } from '../../platform/runtime.ts';
 import { LogUnavailableError } from '../errors.ts';
-import { PAGE_ENTRIES_MAX } from '../limits.ts';
+import { PAGE_ENTRIES_MIN } from '../limits.ts';
 import {
   type AppendOutcome,
   type Birth,
@@ -68,7 +68,7 @@ const SEAL_KEY_BYTES = 32;
 /** Entries deleted in one transaction: one range, so its cost is etcd's, not ours. */
 const TRIM_ENTRIES_MAX = 1_000;
 /** Entries in one answer; at their largest 64 MiB. */
-const PAGE_ENTRIES = Math.min(64, PAGE_ENTRIES_MAX);
+const PAGE_ENTRIES = PAGE_ENTRIES_MIN;
 
 const NOBODY: LeaderRecord = { serverId: '', epoch: 0 };
 

@@ -1,5 +1,5 @@
 /** A replica that follows: it knows what the leader committed, and leads from there (rules S5, C14, L4). */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { acquireCommand, namespaceConfig, openCommand } from '../../../test/support/core.ts';
 import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
 import type { HistoryEntry } from '../../api/entry.ts';
@@ -29,9 +29,10 @@ class Group {
     return this.runtime.until(starting, 1_000);
   }
 
-  standby(log = new MemoryLog(this.store)): Promise<Standby> {
+  standby(log = new MemoryLog(this.store), heardForMs = () => 0): Promise<Standby> {
     return Standby.start({
       runtime: this.runtime,
+      heardForMs,
       log,
       onEntry: (entry) => void this.seen.push(entry),
       onHalted: (error) => void this.halted.push(error),
@@ -67,6 +68,27 @@ test('it says how long nothing has been committed, as far as it has looked (rule
   await group.runtime.pass(150);
   expect(standby.silentMs).toBeLessThanOrEqual(150);
   standby.stop();
+});
+
+test('while its leader is heard it looks when it is told of an entry, and else only when one is overdue (rule S7)', async () => {
+  const group = new Group();
+  const leader = await group.leader();
+  let heardForMs = 600;
+  const log = new MemoryLog(group.store);
+  const standby = await group.standby(log, () => heardForMs);
+  await group.runtime.until(leader.submit(openCommand()), 1_000);
+  standby.heardOf(group.store.head().index);
+  await group.runtime.pass(1);
+  expect(standby.index).toBe(group.store.head().index);
+  const read = vi.spyOn(log, 'read');
+  await group.runtime.until(leader.submit(openCommand()), 1_000);
+  await group.runtime.pass(250);
+  expect(read).not.toHaveBeenCalled();
+  await group.runtime.pass(100);
+  expect(standby.index).toBe(group.store.head().index);
+  heardForMs = 0;
+  standby.stop();
+  await group.runtime.until(leader.stop(), 10_000);
 });
 
 test('what it hands over is the whole log, also what no look has seen yet (rule S5)', async () => {
