@@ -9,7 +9,9 @@ import { systemClock } from '../platform/system-runtime.ts';
 import { decodeConfig, encodeConfig } from '../server/grpc/config.ts';
 import { decodeHistoryEntry } from '../server/grpc/events.ts';
 import type {
+  AuditResponse,
   BreakRequest,
+  ForgetAuditResponse,
   GetLockRequest,
   GetLockResponse,
   HandOverResponse,
@@ -83,6 +85,14 @@ export class AdminClient {
 
   async snapshot(namespace: string): Promise<SnapshotResponse> {
     return this.#call<SnapshotResponse>('Admin', 'Snapshot', { namespace }, SNAPSHOT_WITHIN_MS);
+  }
+
+  async audit(namespace: string): Promise<AuditResponse> {
+    return this.#call<AuditResponse>('Inspect', 'Audit', { namespace });
+  }
+
+  async forgetAudit(namespace: string): Promise<ForgetAuditResponse> {
+    return this.#call<ForgetAuditResponse>('Admin', 'ForgetAudit', { namespace });
   }
 
   async configure(namespace: string, version: number, config: NamespaceConfig | null): Promise<void> {

@@ -52,6 +52,14 @@ test('to files: each server writes its part over two kills of leaders, and toget
   await pause(500);
   await group.killLeader();
   await group.killLeader();
+  const socket = group.bench.adminSocket(await group.bench.leader());
+  const shown = await leasehold(['group', 'audit', '--admin-socket', socket]);
+  expect(shown.stdout).toMatch(
+    /leads and exports to file; exported up to entry \d+ of \d+: \d+ entries behind/,
+  );
+  const forgotten = await leasehold(['group', 'audit', '--forget', '--admin-socket', socket]);
+  expect(forgotten.stderr).toContain('take the section "audit" out');
+  expect(forgotten.code).toBe(125);
   const { history } = await group.quiet();
   const files = SERVERS.map((name) => join(group.bench.folder, `${name}.ndjson`));
   const read = () => files.flatMap((file) => linesOf(textOf(file)));

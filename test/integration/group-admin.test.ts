@@ -238,6 +238,31 @@ test('a follower that is asked while the leader lies dead waits for its successo
   await bench.group.start([leader]);
 }, 60_000);
 
+test('without an exporter there is no audit cursor; one that was left behind is shown, and given up', async () => {
+  const leader = await bench.leader();
+  const follower = await serverThat('follow');
+  const admin = adminOf(follower);
+  expect(await admin.audit('')).toMatchObject({
+    hasCursor: false,
+    cursor: 0,
+    sink: '',
+    serverId: leader.slice(-1),
+  });
+  expect((await cli(follower, 'group', 'audit')).stdout).toMatch(/does not export; there is no audit cursor/);
+  expect((await cli(follower, 'group', 'audit', '--forget')).stdout).toBe('there was no audit cursor\n');
+  // As one leaves it that exported five entries.
+  await bench.etcd('etcd-a').put(`${bench.group.plan.etcdPrefix}audit-cursor`, '5');
+  const { logIndex, lagBytes } = await admin.audit('');
+  expect(logIndex).toBeGreaterThan(5);
+  expect(lagBytes).toBeGreaterThan(0);
+  const shown = await cli(leader, 'group', 'audit', '-o', 'json');
+  expect(JSON.parse(shown.stdout)).toMatchObject({ hasCursor: true, cursor: 5, sink: '' });
+  expect((await cli(leader, 'group', 'audit')).stdout).toContain('leasehold group audit --forget');
+  const given = await cli(follower, 'group', 'audit', '--forget');
+  expect({ code: given.code, stdout: given.stdout }).toEqual({ code: 0, stdout: 'given up, at entry 5\n' });
+  expect(await admin.audit('')).toMatchObject({ hasCursor: false });
+});
+
 test('a configuration comes from the file, and Configure says so', async () => {
   const admin = adminOf(await serverThat('follow'));
   await expect(admin.configure('', 2, null)).rejects.toThrow(/comes from its manifest/);

@@ -5,7 +5,7 @@ import { conclude } from '../output/outcome.ts';
 import type { UpFlags } from './group.ts';
 import type { IssuerFlags } from './issuer.ts';
 import type { NewLineageFlags } from './new-lineage.ts';
-import type { OfGroup } from './operate.ts';
+import type { AuditFlags, OfGroup } from './operate.ts';
 
 const GROUP_FOLDER_DEFAULT = '.leasehold/group';
 
@@ -58,7 +58,9 @@ export function groupCommand(): Command {
     .requiredOption('--port <port>', 'where it says that it runs')
     .addHelpText('after', ISSUER_HELP)
     .action(async (flags: IssuerFlags) => (await import('./issuer.ts')).runIssuer(flags));
-  group.addCommand(membersCommand()).addCommand(handOverCommand()).addCommand(snapshotCommand());
+  for (const command of [membersCommand(), handOverCommand(), snapshotCommand(), auditCommand()]) {
+    group.addCommand(command);
+  }
   return group;
 }
 
@@ -99,6 +101,17 @@ function snapshotCommand(): Command {
     });
 }
 
+function auditCommand(): Command {
+  return ofGroup('audit')
+    .description('Show how far the audit is exported, or give up the place of an exporter that is gone.')
+    .option('--forget', 'give it up: the log is not held back for it any more')
+    .addHelpText('after', AUDIT_HELP)
+    .action(async (flags: AuditFlags) => {
+      const { audit } = await import('./operate.ts');
+      await conclude(() => audit(flags));
+    });
+}
+
 const MEMBERS_HELP = `
 Asked of any server of the group, which asks the others. LAG is how many entries a server has not applied yet; PROBLEM
 says why it could not take over at once. With -o json: {members: [...], logIndex}.
@@ -129,6 +142,19 @@ Examples:
   leasehold group snapshot
 
 Exit codes: 0 made, 123 no server serves there, 125 wrong usage.
+`;
+
+const AUDIT_HELP = `
+The log keeps what is not exported yet, up to a bound (docs/AUDIT.md). When there is to be no exporter any more, take
+the section "audit" out of the configuration of all servers, restart them, and give its place up with --forget. An
+exporter that begins later starts with the oldest entry there is. With -o json: {hasCursor, cursor, logIndex, lagEntries,
+lagBytes, serverId, sink}; with --forget: {hadCursor, cursor}.
+
+Examples:
+  leasehold group audit
+  leasehold group audit --forget
+
+Exit codes: 0 shown or given up, 123 no server serves there, 125 an exporter runs, or wrong usage.
 `;
 
 const UP_HELP = `

@@ -1,5 +1,5 @@
-/** `leasehold group members`, `hand-over` and `snapshot`: through the admin socket of any server of the group. */
-import type { MembersResponse } from '../../server/grpc/messages.ts';
+/** `leasehold group members`, `hand-over`, `snapshot` and `audit`: through the admin socket of any server of the group. */
+import type { AuditResponse, MembersResponse } from '../../server/grpc/messages.ts';
 import { withAdminClient } from '../admin/with-admin-client.ts';
 import type { AdminTarget, OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
@@ -51,4 +51,43 @@ export async function snapshot(flags: OfGroup): Promise<boolean> {
   const line = `a snapshot of the state at entry ${answer.index}: ${answer.bytes} bytes, after ${answer.tookMs} ms`;
   await print(flags.output === 'json' ? JSON.stringify(answer) : line);
   return true;
+}
+
+export interface AuditFlags extends OfGroup {
+  readonly forget?: true;
+}
+
+export async function audit(flags: AuditFlags): Promise<boolean> {
+  const { namespace = '', output } = flags;
+  if (flags.forget === true) {
+    const answer = await withAdminClient(flags, (client) => client.forgetAudit(namespace));
+    const line = answer.hadCursor ? `given up, at entry ${answer.cursor}` : 'there was no audit cursor';
+    await print(output === 'json' ? JSON.stringify(answer) : line);
+    return true;
+  }
+  const answer = await withAdminClient(flags, (client) => client.audit(namespace));
+  const lagEntries = answer.hasCursor ? Math.max(0, answer.logIndex - answer.cursor) : 0;
+  const lines =
+    output === 'json' ? [JSON.stringify({ ...answer, lagEntries })] : auditLines(answer, lagEntries);
+  for (const line of lines) await print(line);
+  return true;
+}
+
+function auditLines(
+  { hasCursor, cursor, logIndex, lagBytes, serverId, sink }: AuditResponse,
+  lag: number,
+): string[] {
+  const who =
+    sink === ''
+      ? `server ${serverId} leads and does not export`
+      : `server ${serverId} leads and exports to ${sink}`;
+  if (!hasCursor) return [`${who}; there is no audit cursor`];
+  const lines = [
+    `${who}; exported up to entry ${cursor} of ${logIndex}: ${lag} entries behind, ${lagBytes} bytes of the log`,
+  ];
+  if (sink === '')
+    lines.push(
+      'the log waits for an exporter; if there is to be none any more: leasehold group audit --forget',
+    );
+  return lines;
 }

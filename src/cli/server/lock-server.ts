@@ -113,7 +113,10 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   });
   const own: Served = {
     alias: namespace.name,
-    replica: new GroupReplica({ member, log, runtime }),
+    replica: new GroupReplica({
+      ...{ member, log, runtime, serverId },
+      ...(config.audit === undefined ? {} : { auditSink: config.audit.sink }),
+    }),
     isConfigurable: config.configuredBy === 'admin',
   };
   const peers = new PeerCalls({

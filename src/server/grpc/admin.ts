@@ -19,7 +19,7 @@ import type {
   UnquarantineRequest,
 } from './messages.ts';
 import type { Message } from './proto.ts';
-import { answerOf, leaderOnly, type Served, type ServedNow } from './served.ts';
+import { answerOf, leaderOnly, noAuditOf, type Served, type ServedNow } from './served.ts';
 import { CallError } from './status.ts';
 
 const ADMIN = 'leasehold.v1.Admin';
@@ -47,7 +47,14 @@ export function adminService(served: ServedNow): UntypedServiceImplementation {
     HandOver: leaderOnly({ service: ADMIN, name: 'HandOver' }, served, handOver),
     Snapshot: leaderOnly({ service: ADMIN, name: 'Snapshot' }, served, snapshot),
     Configure: command('Configure', configureCommand),
+    ForgetAudit: leaderOnly({ service: ADMIN, name: 'ForgetAudit' }, served, forgetAudit),
   };
+}
+
+async function forgetAudit({ alias, replica }: Served): Promise<Message> {
+  if (replica.forgetAudit === undefined) throw noAuditOf(alias);
+  const cursor = await replica.forgetAudit();
+  return { hadCursor: cursor !== null, cursor: cursor ?? 0 };
 }
 
 function breakCommand({ name, token, now, reason, by }: BreakRequest): Command {

@@ -17,7 +17,7 @@ import type {
   OfNamespace,
 } from './messages.ts';
 import type { Message } from './proto.ts';
-import { answerOf, findServed, leaderOnly, type Served, type ServedNow, unary } from './served.ts';
+import { answerOf, findServed, leaderOnly, noAuditOf, type Served, type ServedNow, unary } from './served.ts';
 
 const INSPECT = 'leasehold.v1.Inspect';
 
@@ -45,7 +45,14 @@ export function inspectService(served: ServedNow): UntypedServiceImplementation 
     Members: unary(async (request: MembersRequest) => {
       return (await membersOf(findServed(served(), request.namespace), request)) as unknown as Message;
     }),
+    Audit: leaderOnly({ service: INSPECT, name: 'Audit' }, served, audit),
   };
+}
+
+async function audit({ alias, replica }: Served): Promise<Message> {
+  if (replica.audit === undefined) throw noAuditOf(alias);
+  const { cursor, ...progress } = await replica.audit();
+  return { ...progress, hasCursor: cursor !== null, cursor: cursor ?? 0 };
 }
 
 async function statusOf({ alias, replica }: Served): Promise<NamespaceStatusMessage> {

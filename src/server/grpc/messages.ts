@@ -62,6 +62,20 @@ export interface HandOverResponse {
   readonly tookMs: number;
 }
 
+export interface AuditResponse {
+  readonly hasCursor: boolean;
+  readonly cursor: number;
+  readonly logIndex: number;
+  readonly lagBytes: number;
+  readonly serverId: string;
+  readonly sink: string;
+}
+
+export interface ForgetAuditResponse {
+  readonly hadCursor: boolean;
+  readonly cursor: number;
+}
+
 export interface SnapshotResponse {
   readonly index: number;
   readonly bytes: number;

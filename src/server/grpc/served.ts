@@ -1,17 +1,17 @@
 /**
  * Which namespaces a process serves, and how its services answer calls about them.
  */
-import type { handleUnaryCall, sendUnaryData } from '@grpc/grpc-js';
+import { type handleUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 import type { Command, CommandResult, HistoryEntry } from '../../api/entry.ts';
 import { LeaseholdError } from '../../api/errors.ts';
 import type { AnswerBody, ReadQuery, ReadResult } from '../../api/wire.ts';
 import type { ServerGauges } from '../../platform/metrics.ts';
 import { NotLeadingError } from '../leader/not-leading.ts';
-import type { HandedOver, MadeSnapshot } from '../member/group-replica.ts';
+import type { AuditProgress, HandedOver, MadeSnapshot } from '../member/group-replica.ts';
 import type { ReplicaStatus } from '../member/replica.ts';
 import type { Watcher } from '../member/watchers.ts';
 import { checkIntegers, type Message } from './proto.ts';
-import { toServiceError } from './status.ts';
+import { CallError, toServiceError } from './status.ts';
 
 /** A lock server as the services see it. In `leasehold dev` it always leads; in a group another one may. */
 export interface ServedReplica {
@@ -25,9 +25,12 @@ export interface ServedReplica {
   read(query: ReadQuery): Promise<ReadResult>;
   history(fromIndex: number): AsyncIterable<HistoryEntry>;
   watch(watcher: Watcher): () => void;
-  /** In a group. Both reject with NotLeadingError. */
+  /** In a group. All reject with NotLeadingError. */
   handOver?(to: string): Promise<HandedOver>;
   snapshot?(): Promise<MadeSnapshot>;
+  audit?(): Promise<AuditProgress>;
+  /** Resolves to where the cursor stood; null: there was none. Rejects with AuditRunningError. */
+  forgetAudit?(): Promise<number | null>;
 }
 
 /** The other replicas of a group. */
@@ -114,4 +117,11 @@ export async function answerOf(asking: Promise<AnswerBody>): Promise<AnswerBody>
   });
   if (body.type !== 'refused' && body.type !== 'rejected') return body;
   throw new LeaseholdError(body.code === 'SUPERSEDED' ? 'UNAVAILABLE' : body.code, body.message);
+}
+
+export function noAuditOf(alias: string): CallError {
+  return new CallError(
+    status.FAILED_PRECONDITION,
+    `${alias} exports no audit: only the lock servers of a group do`,
+  );
 }

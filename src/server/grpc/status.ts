@@ -7,6 +7,7 @@ import { type ErrorCode, LeaseholdError } from '../../api/errors.ts';
 import { LogUnavailableError } from '../../log/errors.ts';
 import { CorruptLogError, TrimmedError } from '../../log/port.ts';
 import { NotLeadingError } from '../leader/not-leading.ts';
+import { AuditRunningError } from '../member/audit-running.ts';
 import { isServiceError } from './peer-calls.ts';
 import { MessageError } from './proto.ts';
 
@@ -60,6 +61,7 @@ function statusOf(error: unknown): status {
   if (error instanceof LeaseholdError) return STATUS[error.code];
   if (error instanceof CallError) return error.status;
   if (error instanceof NotLeadingError) return status.ABORTED;
+  if (error instanceof AuditRunningError) return status.FAILED_PRECONDITION;
   if (error instanceof LogUnavailableError) return status.UNAVAILABLE;
   if (error instanceof TrimmedError) return status.OUT_OF_RANGE;
   if (error instanceof CorruptLogError) return status.DATA_LOSS;

@@ -4,7 +4,7 @@
  */
 import type { Command, CommandResult, HistoryEntry } from '../../api/entry.ts';
 import type { ReadQuery, ReadResult } from '../../api/wire.ts';
-import type { LockLog } from '../../log/port.ts';
+import { DeposedError, type LockLog } from '../../log/port.ts';
 import type { ServerGauges } from '../../platform/metrics.ts';
 import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
@@ -12,6 +12,7 @@ import type { Leader } from '../leader/leader.ts';
 import { NotLeadingError } from '../leader/not-leading.ts';
 import { history } from '../snapshots/recovery.ts';
 import { unhurried } from '../snapshots/unhurried-log.ts';
+import { AuditRunningError } from './audit-running.ts';
 import type { Member } from './member.ts';
 import type { ReplicaStatus } from './replica.ts';
 import type { Watcher } from './watchers.ts';
@@ -34,10 +35,24 @@ export interface MadeSnapshot {
   readonly tookMs: number;
 }
 
+/** How far the audit is exported. */
+export interface AuditProgress {
+  /** Null: nobody exports, or has done so. */
+  readonly cursor: number | null;
+  readonly logIndex: number;
+  readonly lagBytes: number;
+  readonly serverId: string;
+  /** Where this server exports to while it leads; empty: it does not. */
+  readonly sink: string;
+}
+
 export interface GroupReplicaOptions {
   readonly member: Member;
   readonly log: LockLog;
   readonly runtime: Runtime;
+  readonly serverId: string;
+  /** Where this server exports its audit to, while it leads; left out: nowhere. */
+  readonly auditSink?: string;
 }
 
 export class GroupReplica {
@@ -114,6 +129,27 @@ export class GroupReplica {
         throw new Error('no snapshot was made in time; the log of the leader says why');
       await this.#pause(10 * LOOK_MS);
     }
+  }
+
+  /** Rejects with NotLeadingError. */
+  async audit(): Promise<AuditProgress> {
+    const { log, serverId, auditSink: sink = '' } = this.#options;
+    const logIndex = this.#leader.position.index;
+    const cursor = await log.auditCursor();
+    const lagBytes = cursor === null ? 0 : await log.retainedBytes(cursor);
+    return { cursor, logIndex, lagBytes, serverId, sink };
+  }
+
+  /** Rejects with NotLeadingError or AuditRunningError. Resolves to where the cursor stood; null: there was none. */
+  async forgetAudit(): Promise<number | null> {
+    const { log, serverId, auditSink } = this.#options;
+    const { leadership } = this.#leader;
+    if (auditSink !== undefined) throw new AuditRunningError(serverId, auditSink);
+    const cursor = await log.auditCursor();
+    await log.setAuditCursor(leadership, null).catch((error: unknown) => {
+      throw error instanceof DeposedError ? new NotLeadingError() : error;
+    });
+    return cursor;
   }
 
   history(fromIndex: number): AsyncIterable<HistoryEntry> {

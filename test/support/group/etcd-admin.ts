@@ -74,6 +74,10 @@ export class EtcdAdmin {
     await this.#post('kv/compaction', { revision });
   }
 
+  async put(key: string, value: string): Promise<void> {
+    await this.#post('kv/put', { key: btoa(key), value: btoa(value) });
+  }
+
   /** Clears the alarm that a full disk or quota has left. */
   async disarm(): Promise<void> {
     const { alarms = [] } = (await this.#post('maintenance/alarm', { action: 'GET' })) as {
