@@ -24,26 +24,37 @@ export function summarise(latenciesMs: readonly number[], seconds: number): Summ
   };
 }
 
+export interface OpenLoopOptions {
+  readonly perSecond: number;
+  readonly seconds: number;
+  /** Under the same load before that, and not counted: until then a process compiles what it runs. */
+  readonly warmUpSeconds: number;
+}
+
 /** Starts `operation` at a fixed rate for so many seconds, whether or not earlier ones are done; waits for all of them. */
 export async function openLoop(
-  { perSecond, seconds }: { readonly perSecond: number; readonly seconds: number },
+  { perSecond, seconds, warmUpSeconds }: OpenLoopOptions,
   operation: (turn: number) => Promise<unknown>,
 ): Promise<Summary> {
   const latenciesMs: number[] = [];
   const running: Promise<unknown>[] = [];
   const startedMs = performance.now();
-  const total = Math.floor(perSecond * seconds);
+  const total = Math.floor(perSecond * (warmUpSeconds + seconds));
+  const countedFrom = Math.floor(perSecond * warmUpSeconds);
   for (let turn = 0; turn < total; ) {
     // Turn 0 is planned for the very start, so one more than whole periods have passed.
     const dueTurns = Math.min(total, Math.floor(((performance.now() - startedMs) / 1000) * perSecond) + 1);
     for (; turn < dueTurns; turn++) {
       const plannedMs = startedMs + (turn / perSecond) * 1000;
-      running.push(operation(turn).then(() => latenciesMs.push(performance.now() - plannedMs)));
+      const isCounted = turn >= countedFrom;
+      running.push(
+        operation(turn).then(() => void (isCounted && latenciesMs.push(performance.now() - plannedMs))),
+      );
     }
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
   await Promise.all(running);
-  return summarise(latenciesMs, (performance.now() - startedMs) / 1000);
+  return summarise(latenciesMs, (performance.now() - startedMs) / 1000 - warmUpSeconds);
 }
 
 /** Runs `workers` loops of `operation` back to back for so many seconds. */

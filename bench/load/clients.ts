@@ -2,7 +2,7 @@
  * Loads of single operations: at a fixed rate on distinct names, and workers that queue for one name.
  */
 import { Client, type Connect } from '../client.ts';
-import { closedLoop, openLoop, type Summary, summarise } from '../measure.ts';
+import { closedLoop, type OpenLoopOptions, openLoop, type Summary, summarise } from '../measure.ts';
 
 /**
  * Distinct names at a fixed rate. Releases follow their acquires, so only acquires have a planned start; both count as
@@ -10,7 +10,7 @@ import { closedLoop, openLoop, type Summary, summarise } from '../measure.ts';
  */
 export async function uncontended(
   streams: readonly Connect[],
-  { perSecond, seconds }: { readonly perSecond: number; readonly seconds: number },
+  { perSecond, ...duration }: OpenLoopOptions,
 ): Promise<Summary> {
   const clients = await Promise.all(streams.map((connect) => Client.open(connect)));
   const gates = clients.map(() => new Gate(UNDER_WAY_MAX));
@@ -23,7 +23,7 @@ export async function uncontended(
     const token = await client.acquire(`n-${turn}`);
     held.push(client.release(`n-${turn}`, token).then(() => gate.leave()));
   };
-  const acquires = await openLoop({ perSecond: perSecond / 2, seconds }, acquire);
+  const acquires = await openLoop({ perSecond: perSecond / 2, ...duration }, acquire);
   await Promise.all(held);
   await Promise.all(clients.map((client) => client.close()));
   return { ...acquires, operations: 2 * acquires.operations, perSecond: 2 * acquires.perSecond };
@@ -54,12 +54,14 @@ class Gate {
 }
 
 export interface HandOvers extends Summary {
+  /** All of them; what the rest of the summary says leaves out the warm-up, and those at the end when no worker queues again. */
+  readonly operations: number;
   /** p99 of the wait over its mean: 1 = perfectly fair. */
   readonly unfairness: number;
 }
 
-/** Until all workers have queued once the queue is short; what is asked for is the steady state. */
-const WARM_UP_MS = 1_000;
+/** Until all workers have queued once the queue is short, and code is being compiled; what is asked for is the steady state. */
+const WARM_UP_SECONDS = 2;
 
 /**
  * Workers, each with its own stream, that queue for one name: an operation is one hand-over, its latency the wait. A worker queues again at
@@ -68,18 +70,20 @@ const WARM_UP_MS = 1_000;
 export async function oneName(streams: readonly Connect[], seconds: number): Promise<HandOvers> {
   const clients = await Promise.all(streams.map((connect) => Client.open(connect)));
   const waitsMs: number[] = [];
-  const startedMs = performance.now();
+  const countedFromMs = performance.now() + WARM_UP_SECONDS * 1000;
   const released: Promise<void>[] = clients.map(() => Promise.resolve());
-  const summary = await closedLoop({ workers: clients.length, seconds }, async (worker) => {
+  const duration = { workers: clients.length, seconds: WARM_UP_SECONDS + seconds };
+  const { operations } = await closedLoop(duration, async (worker) => {
     const client = clients[worker] as Client;
     const askedMs = performance.now();
     const [token] = await Promise.all([client.acquire('the-one', 600_000), released[worker]]);
-    if (performance.now() - startedMs > WARM_UP_MS) waitsMs.push(performance.now() - askedMs);
+    const now = performance.now();
+    if (now >= countedFromMs && now < countedFromMs + seconds * 1000) waitsMs.push(now - askedMs);
     released[worker] = client.release('the-one', token);
   });
   await Promise.all(released);
   await Promise.all(clients.map((client) => client.close()));
   const waits = summarise(waitsMs, seconds);
   const meanMs = waitsMs.reduce((sum, ms) => sum + ms, 0) / Math.max(1, waitsMs.length);
-  return { ...summary, p50Ms: waits.p50Ms, p99Ms: waits.p99Ms, unfairness: waits.p99Ms / meanMs };
+  return { ...waits, operations, unfairness: waits.p99Ms / meanMs };
 }

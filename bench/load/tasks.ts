@@ -23,6 +23,7 @@ export type Task =
       readonly streams: number;
       readonly perSecond: number;
       readonly seconds: number;
+      readonly warmUpSeconds: number;
     }
   | {
       readonly kind: 'oneName';

@@ -15,49 +15,56 @@ const WARM_UP_SECONDS = 2;
 const OPEN_LOOP_PER_SECOND = 10_000;
 const OPEN_LOOP_STREAMS = 20;
 
+/** What the saturating loads leave in etcd (a long log, then snapshots and compactions) must not weigh on the quieter ones: those are first. */
 export async function groupPart(report: Report, seconds: number): Promise<void> {
   await using cluster = await Cluster.start();
   await using generator = new Generator();
-  const at = await cluster.leader();
-  const leader = [cluster.endpoints[at] as string];
-  const all = cluster.endpoints;
+  const load = { report, seconds, cluster, generator, at: await cluster.leader() };
+  await fixedRate(load);
+  await oneName(load);
+  await saturated(load);
+  await mutexes(report, cluster, seconds);
+}
+
+interface GroupLoad {
+  readonly report: Report;
+  readonly seconds: number;
+  readonly cluster: Cluster;
+  readonly generator: Generator;
+  /** Place of the leader. */
+  readonly at: number;
+}
+
+/** Beside the bare fenced put, just before and just after. */
+async function fixedRate({ report, seconds, cluster, generator, at }: GroupLoad): Promise<void> {
   const etcds = cluster.etcdsFrom(at);
-  const warmUpSeconds = WARM_UP_SECONDS;
-  const watched = await cluster.processes();
-  const saturate = { kind: 'saturate', seconds, warmUpSeconds, watched } as const;
-  const packed = { ...saturate, streams: PACKED_STREAMS, packed: PACKED };
-  const single = { ...saturate, streams: SINGLE_STREAMS, packed: 1 };
-
-  const shared = { ...single, connections: SHARED_CONNECTIONS };
-  for (const [what, load] of [
-    ['packed frames, at the leader', { ...packed, endpoints: leader }],
-    ['packed frames, over all front ends', { ...packed, endpoints: all }],
-    ['2,000 streams over 20 connections, one op a frame', { ...shared, endpoints: leader }],
-    ['2,000 streams, each its own connection', { ...single, endpoints: leader }],
-  ] as const) {
-    const result = await generator.run(load);
-    report.row(what, result, processorTimes(result));
-  }
-
-  const before = await fencedPut(etcds, seconds);
-  report.row('bare fenced put (yardstick)', before, '200 bytes, one at a time');
   const rate = {
     kind: 'uncontended',
     streams: OPEN_LOOP_STREAMS,
     perSecond: OPEN_LOOP_PER_SECOND,
     seconds,
+    warmUpSeconds: WARM_UP_SECONDS,
   } as const;
-  const atLeader = await generator.run({ ...rate, endpoints: leader });
-  const overAll = await generator.run({ ...rate, endpoints: all });
+  // So that all of them, and this process, have compiled what they run.
+  await generator.run({ ...rate, endpoints: cluster.endpoints, seconds: 1 });
+  await fencedPut(etcds, 1);
+  const before = await fencedPut(etcds, seconds);
+  report.row('bare fenced put (yardstick)', before, '200 bytes, one at a time');
+  const atLeader = await generator.run({ ...rate, endpoints: [cluster.endpoints[at] as string] });
+  const overAll = await generator.run({ ...rate, endpoints: cluster.endpoints });
   const after = await fencedPut(etcds, seconds);
   report.row('10,000 ops/s planned, at the leader', atLeader, beside(atLeader, before, after));
   report.row('10,000 ops/s planned, over all front ends', overAll, beside(overAll, before, after));
   report.row('bare fenced put again', after, 'shows how much the machine drifted');
+}
 
+async function oneName({ report, seconds, cluster, generator, at }: GroupLoad): Promise<void> {
+  const etcds = cluster.etcdsFrom(at);
+  const leader = [cluster.endpoints[at] as string];
   for (const [streams, endpoints, where] of [
     [2, leader, 'at the leader'],
     [100, leader, 'at the leader'],
-    [100, all, 'over all front ends'],
+    [100, cluster.endpoints, 'over all front ends'],
   ] as const) {
     const putBefore = await fencedPut(etcds, Math.max(1, seconds / 2));
     const entriesBefore = await entries(cluster, at);
@@ -69,10 +76,30 @@ export async function groupPart(report: Report, seconds: number): Promise<void> 
       `${((summary.perSecond * putMs) / 1000).toFixed(2)} hand-overs a fenced put`,
       `${(written / summary.operations).toFixed(2)} entries a hand-over`,
       `p99 of the wait / mean ${summary.unfairness.toFixed(2)}`,
+      `p99 of the put / mean ${((putBefore.p99Ms + putAfter.p99Ms) / 2 / putMs).toFixed(2)}`,
     ];
     report.row(`one name, ${streams} workers, ${where}`, summary, notes.join('; '));
   }
-  await mutexes(report, cluster, seconds);
+}
+
+async function saturated({ report, seconds, cluster, generator, at }: GroupLoad): Promise<void> {
+  const leader = [cluster.endpoints[at] as string];
+  const all = cluster.endpoints;
+  const watched = await cluster.processes();
+  const saturate = { kind: 'saturate', seconds, warmUpSeconds: WARM_UP_SECONDS, watched } as const;
+  const packed = { ...saturate, streams: PACKED_STREAMS, packed: PACKED };
+  const single = { ...saturate, streams: SINGLE_STREAMS, packed: 1 };
+  const shared = { ...single, connections: SHARED_CONNECTIONS };
+  for (const [what, load] of [
+    ['packed frames, at the leader', { ...packed, endpoints: leader }],
+    ['packed frames, over all front ends', { ...packed, endpoints: all }],
+    ['one op a frame, 20 connections, at the leader', { ...shared, endpoints: leader }],
+    ['one op a frame, 20 connections, over all front ends', { ...shared, endpoints: all }],
+    ['one op a frame, 2,000 connections, at the leader', { ...single, endpoints: leader }],
+  ] as const) {
+    const result = await generator.run(load);
+    report.row(what, result, processorTimes(result));
+  }
 }
 
 /** Entries in the log so far. */
