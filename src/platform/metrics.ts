@@ -7,6 +7,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { SessionEndCause } from '../api/entry.ts';
 import type { ErrorCode } from '../api/errors.ts';
+import { hotCounter, hotHistogram } from './hot-metrics.ts';
 
 /** `OK`, a code of the error table, or `HANG_UP`: the caller left before its answer was written. */
 export type HttpOutcome = 'OK' | 'HANG_UP' | ErrorCode;
@@ -156,6 +157,10 @@ function instruments(registry: Registry) {
         buckets: [...buckets],
         registers,
       }),
+    /** By namespace; for what comes with every operation. */
+    hotCounter: (name: string, help: string) => hotCounter({ name: `leasehold_${name}`, help, registry }),
+    hotHistogram: (name: string, help: string, buckets: readonly number[]) =>
+      hotHistogram({ name: `leasehold_${name}`, help, registry }, buckets),
     gauge: (name: string, help: string) => new Gauge({ name: `leasehold_${name}`, help, registers }),
     /** One gauge per field, one sample per namespace that has a reader. */
     gauges: <Values extends object>(
@@ -248,9 +253,9 @@ function sidecarMetrics(make: Instruments): (namespace: string) => SidecarMetric
 
 function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics {
   const label = ['namespace'] as const;
-  const waits = make.histogram('wait_seconds', 'Time from an acquire to its grant.', label, WAIT_SECONDS);
-  const holds = make.histogram('hold_seconds', 'Time from a grant to its end.', label, WAIT_SECONDS);
-  const grants = make.counter('grants_total', 'Grants.', label);
+  const waits = make.hotHistogram('wait_seconds', 'Time from an acquire to its grant.', WAIT_SECONDS);
+  const holds = make.hotHistogram('hold_seconds', 'Time from a grant to its end.', WAIT_SECONDS);
+  const grants = make.hotCounter('grants_total', 'Grants.');
   const refusals = make.counter('refusals_total', 'Refused acquires by code.', ['namespace', 'code']);
   const expiries = make.counter('session_expiries_total', 'Sessions ended without being closed.', [
     'namespace',
@@ -280,26 +285,29 @@ function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics 
     fileBytes: ['log_file_bytes', 'Storage in use or free for reuse, by the largest member.'],
     isRefusing: ['acquires_refused_for_space', '1 while acquires are refused because the quota is used up.'],
   });
-  return (namespace) => ({
-    granted(waitedMs) {
-      grants.inc({ namespace });
-      waits.observe({ namespace }, waitedMs / MS_PER_SECOND);
-    },
-    held: (durationMs) => holds.observe({ namespace }, durationMs / MS_PER_SECOND),
-    refused: (code) => refusals.inc({ namespace, code }),
-    sessionExpired: (cause) => expiries.inc({ namespace, cause }),
-    fencingRejected: () => rejections.inc({ namespace }),
-    committed(durationMs, commands) {
-      commits.observe({ namespace }, durationMs / MS_PER_SECOND);
-      batches.observe({ namespace }, commands);
-    },
-    stalled: (durationMs) => stalls.observe({ namespace }, durationMs / MS_PER_SECOND),
-    leaderChanged: () => changes.inc({ namespace }),
-    markShown: (outcome) => marks.inc({ namespace, outcome }),
-    halted: () => halts.inc({ namespace }),
-    observe: (read) => gauges(namespace, read),
-    observeSpace: (read) => space(namespace, read),
-  });
+  return (namespace) => {
+    const [addGrant, addWait, addHold] = [grants(namespace), waits(namespace), holds(namespace)];
+    return {
+      granted(waitedMs) {
+        addGrant();
+        addWait(waitedMs / MS_PER_SECOND);
+      },
+      held: (durationMs) => addHold(durationMs / MS_PER_SECOND),
+      refused: (code) => refusals.inc({ namespace, code }),
+      sessionExpired: (cause) => expiries.inc({ namespace, cause }),
+      fencingRejected: () => rejections.inc({ namespace }),
+      committed(durationMs, commands) {
+        commits.observe({ namespace }, durationMs / MS_PER_SECOND);
+        batches.observe({ namespace }, commands);
+      },
+      stalled: (durationMs) => stalls.observe({ namespace }, durationMs / MS_PER_SECOND),
+      leaderChanged: () => changes.inc({ namespace }),
+      markShown: (outcome) => marks.inc({ namespace, outcome }),
+      halted: () => halts.inc({ namespace }),
+      observe: (read) => gauges(namespace, read),
+      observeSpace: (read) => space(namespace, read),
+    };
+  };
 }
 
 function auditMetrics(make: Instruments): (namespace: string) => AuditMetrics {
