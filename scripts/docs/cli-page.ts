@@ -53,6 +53,10 @@ ${table(
 
 \`run\` passes CMD's own code on, 128 + n when signal n ended it, and 126 or 127 when it cannot be run or is not there. \`history check\` and \`log dump\` end with 1 for what they found.
 
+## Output for programs
+
+With \`-o json\` standard output has JSON alone. A failure is one line there, \`{code, message, ...details}\`, whatever the command and whatever failed: a refusal of the service with the details of [ERRORS.md](ERRORS.md), a wrong flag, a folder that cannot be written to, a server that is not there. The same stands on standard error in words for people, and the exit code is that of the table above. \`code\` is a code of [ERRORS.md](ERRORS.md) (\`INVALID\` for wrong usage, \`UNAVAILABLE\` where nobody serves), or one of two that only commands have: \`REFUSED\`, what was asked does not fit the state (a hand-over that nobody could take; exit code 125), and \`FAILED\`, what was looked at is wrong (exit code 1). A command that has printed answers before it fails (\`tail\`, \`log dump\`) prints the failure as its last line; \`history read\`, whose output is a file for others to read, prints none.
+
 ## What \`run\` promises
 
 - CMD is started only after a renewal has said until when the lock is held. No two CMDs of one exclusive lock run at once as long as the wrapper or its watchdog process runs, whatever is stopped or killed.

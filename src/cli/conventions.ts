@@ -16,6 +16,8 @@ export const EXIT_USAGE = 125;
 export const EXIT_SIGNAL = 128;
 
 export const DATA_FOLDER_DEFAULT = '.leasehold';
+/** Within it, so that the commands of operators find both. */
+export const GROUP_FOLDER_DEFAULT = '.leasehold/group';
 
 /** With which exit code a refusal of the service ends a command. */
 export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {

@@ -3,17 +3,9 @@
  * not the machine, since the pod's own volume does not either. Rewritten when it is mostly history. Its first line says
  * which format it is in (rule L6): a file of another one is left as it is, since what it keeps may still be needed.
  */
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolder } from '../platform/folders.ts';
 import { MemoryStateStore, type RecordKey, type SidecarRecord, type StateStore } from './state-store.ts';
 
 const REWRITE_LINES_MIN = 10_000;
@@ -38,7 +30,7 @@ export class FileStateStore implements StateStore {
    */
   constructor(path: string) {
     this.#path = path;
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path));
     if (existsSync(path)) this.#read();
     this.#file = this.#rewrite();
   }

@@ -1,5 +1,6 @@
 /** `leasehold group up`, `status` and `down`, as a person uses them; and the sidecar process that comes with them. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -33,16 +34,43 @@ test('without a group there is nothing to show or to end', async () => {
   for (const verb of ['status', 'down']) {
     const { code, stderr } = await cli(verb);
     expect(code).toBe(125);
-    expect(stderr).toContain('leasehold group up');
+    expect(stderr).toContain('group up --dir');
   }
 });
+
+test('a folder that cannot be used is refused at once, by name and reason, and nothing is left in it', async () => {
+  const startedMs = performance.now();
+  const proc = await leasehold(['group', 'up', '--dir', '/proc/leasehold', '-o', 'json']);
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
+  expect(proc.code).toBe(125);
+  expect(JSON.parse(proc.stdout)).toMatchObject({ code: 'INVALID', field: '--dir' });
+  expect(proc.stderr).toMatch(/^--dir: \/proc\/leasehold cannot be made or written to: /);
+  const foreign = join(folder, 'foreign');
+  mkdirSync(foreign);
+  writeFileSync(join(foreign, 'namespace.yaml'), 'precious');
+  const among = await leasehold(['group', 'up', '--dir', foreign]);
+  expect(among).toMatchObject({
+    code: 125,
+    stderr: expect.stringContaining('holds other files (namespace.yaml)'),
+  });
+  expect(readdirSync(foreign)).toEqual(['namespace.yaml']);
+  rmSync(foreign, { recursive: true });
+  const file = join(folder, 'file');
+  writeFileSync(file, '');
+  const inPlace = await leasehold(['group', 'up', '--dir', file]);
+  expect(inPlace).toMatchObject({ code: 125, stderr: expect.stringContaining('a file is in its place') });
+  rmSync(file);
+}, 40_000);
 
 test('one command makes it, the next ones show it, mend it and end it', async () => {
   const up = await cli('up');
   expect(up.stderr).toBe('');
   expect(up.code).toBe(0);
   for (const name of PROCESSES) expect(up.stdout).toContain(name);
-  expect(up.stdout).toContain('leasehold run locks/my-lock');
+  // What is printed works where it was printed.
+  const tried = /^ {2}(node .* group status .*?) +#/m.exec(up.stdout)?.[1] as string;
+  const copied = spawnSync(tried, { shell: true, cwd: join(import.meta.dirname, '../..'), encoding: 'utf8' });
+  expect(copied.stdout).toMatch(/^PROCESS +PID/);
   const group = found();
   const api = new LockApi(Number(new URL(group.plan.apiUrl).port), 'locks');
   const session = await api.open({ ttl_s: 15 });
@@ -59,6 +87,7 @@ test('one command makes it, the next ones show it, mend it and end it', async ()
   group.signal('sidecar', 'SIGKILL');
   await group.ended('sidecar', 5_000);
   const again = await cli('up');
+  expect(again.stderr).toBe('');
   expect(again.stdout).toContain(`Started: ${leader}, sidecar.`);
   expect((await api.keepalive(session)).status).toBe(200);
   await eventually(() => api.isHeld(held), 10_000);
@@ -72,13 +101,17 @@ test('one command makes it, the next ones show it, mend it and end it', async ()
   expect(down.code).toBe(0);
   expect(PROCESSES.filter((name) => found().pidOf(name) !== null)).toEqual([]);
   expect((await cli('down')).stdout).toContain('Nothing ran');
+  const shown = JSON.parse((await cli('status', '-o', 'json')).stdout) as {
+    processes: { pid: number | null }[];
+  };
+  expect(shown.processes.map(({ pid }) => pid)).toEqual(PROCESSES.map(() => null));
   const gone = await cli('status');
   expect(gone.stdout.match(/ended/g)).toHaveLength(PROCESSES.length);
 }, 120_000);
 
 test('two that start it at once: the second is refused, and no process is forgotten', async () => {
   const both = await Promise.all([cli('up'), cli('up')]);
+  expect(both.map(({ stderr }) => stderr).join('')).toMatch(/^another "up" or "down" works in .*\n$/);
   expect(both.map(({ code }) => code).sort()).toEqual([0, 123]);
-  expect(both.map(({ stderr }) => stderr).join('')).toContain('another "up" or "down" works in');
   for (const name of PROCESSES) expect(found().pidOf(name)).not.toBeNull();
 }, 60_000);

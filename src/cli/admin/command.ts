@@ -18,10 +18,11 @@ function breakCommand(): Command {
     .requiredOption('--reason <text>', 'why; goes on record')
     .option('--now', 'free at once, although the holder may still act; recorded as unsafe')
     .option('--by <text>', 'who says so, for the record; default: user@host')
+    .addOption(outputOption())
     .addHelpText('after', BREAK_HELP)
     .action(async (name: string, flags: BreakFlags) => {
       const { breakLock } = await import('./intervene.ts');
-      await conclude(() => breakLock(name, flags));
+      await conclude(() => breakLock(name, flags), flags.output);
     });
 }
 
@@ -30,10 +31,11 @@ function unquarantineCommand(): Command {
     .description('Put a lock back into service after a fault.')
     .argument('<name>', 'lock, as payouts/nightly', parseName)
     .option('--by <text>', 'who says so, for the record; default: user@host')
+    .addOption(outputOption())
     .addHelpText('after', UNQUARANTINE_HELP)
     .action(async (name: string, flags: UnquarantineFlags) => {
       const { unquarantine } = await import('./intervene.ts');
-      await conclude(() => unquarantine(name, flags));
+      await conclude(() => unquarantine(name, flags), flags.output);
     });
 }
 
@@ -54,7 +56,7 @@ function tailCommand(): Command {
     .addHelpText('after', TAIL_HELP)
     .action(async (prefix: string, flags: TailFlags) => {
       const { tail } = await import('./tail.ts');
-      await conclude(() => tail(prefix, flags));
+      await conclude(() => tail(prefix, flags), flags.output);
     });
 }
 
@@ -66,7 +68,7 @@ function inspectCommand(): Command {
     .addHelpText('after', INSPECT_HELP)
     .action(async (alias: string | undefined, flags: InspectFlags) => {
       const { inspect } = await import('./inspect.ts');
-      await conclude(() => inspect(alias ?? '', flags));
+      await conclude(() => inspect(alias ?? '', flags), flags.output);
     });
 }
 
@@ -74,6 +76,7 @@ const BREAK_HELP = `
 The holder is told, and the name is free when it has given the lock up, or one TTL later, and after the
 lock-delay. --now does not wait for any of that: only the token then protects the resource.
 The token says which grant is meant; if somebody else holds the lock by now, nothing is done, and who does is shown.
+With -o json: {name, token, now}; or code, message and holders.
 
 Examples:
   leasehold break payouts/nightly --token 1883228122926548 --reason "hangs since 02:10, INC-77"
@@ -85,7 +88,7 @@ Exit codes: 0 it is being taken away, 122 that grant is over already, 123 no ser
 
 const UNQUARANTINE_HELP = `
 A lock whose timers met a fault in the server is granted to nobody until this is called; "leasehold describe" and
-"leasehold ls" show it as quarantined. Look at the cause first.
+"leasehold ls" show it as quarantined. Look at the cause first. With -o json: {name}.
 
 Examples:
   leasehold unquarantine payouts/nightly

@@ -4,7 +4,7 @@ import { LeaseholdError } from '../../api/errors.ts';
 import type { LockView } from '../../api/wire.ts';
 import { CODE_TRAILER } from '../../server/grpc/status.ts';
 import { caller } from '../caller.ts';
-import type { AdminTarget } from '../options.ts';
+import type { AdminTarget, OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
 import { person, word } from '../output/table.ts';
 import { splitName } from './names.ts';
@@ -15,10 +15,12 @@ export interface BreakFlags extends AdminTarget {
   readonly reason: string;
   readonly now?: true;
   readonly by?: string;
+  readonly output: OutputFormat;
 }
 
 export interface UnquarantineFlags extends AdminTarget {
   readonly by?: string;
+  readonly output: OutputFormat;
 }
 
 export async function breakLock(fullName: string, flags: BreakFlags): Promise<boolean> {
@@ -29,12 +31,14 @@ export async function breakLock(fullName: string, flags: BreakFlags): Promise<bo
       .breakLock({ namespace, name, token, now, reason, by })
       .then(() => null, codeOf);
     if (refused === null) return;
-    const holders = holdersText(await client.getLock({ namespace, name }));
-    throw new LeaseholdError(refused, `nothing was done: token ${token} is not in force; ${holders}`);
+    const lock = await client.getLock({ namespace, name });
+    const message = `nothing was done: token ${token} is not in force; ${holdersText(lock)}`;
+    throw new LeaseholdError(refused, message, { holders: lock.holders.map(holderBody) });
   });
   // Not that the name is free: others may hold it too, and whoever waited has it by now.
   const outcome = now ? 'is over' : 'is being taken away from its holder';
-  await print(`${fullName}: the grant with token ${token} ${outcome}`);
+  const line = `${fullName}: the grant with token ${token} ${outcome}`;
+  await print(flags.output === 'json' ? JSON.stringify({ name: fullName, token, now }) : line);
   return true;
 }
 
@@ -42,8 +46,14 @@ export async function unquarantine(fullName: string, flags: UnquarantineFlags) {
   const { by = caller() } = flags;
   const { namespace, name } = splitName(fullName);
   await withAdminClient(flags, (client) => client.unquarantine({ namespace, name, by }));
-  await print(`${fullName} is back in service`);
+  const line = `${fullName} is back in service`;
+  await print(flags.output === 'json' ? JSON.stringify({ name: fullName }) : line);
   return true;
+}
+
+/** As docs/API.md has them. */
+function holderBody({ owner, purpose, token, heldForMs }: LockView['holders'][number]): object {
+  return { owner, purpose, token, held_for_ms: Math.floor(heldForMs) };
 }
 
 function holdersText({ holders }: LockView): string {

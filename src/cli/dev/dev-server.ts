@@ -2,7 +2,6 @@
  * `leasehold dev`: everything in one process. Each LockNamespace of the manifests is a group of one replica on an embedded
  * log; one sidecar over all of them serves the HTTP API. The parts are those that run apart in a cluster.
  */
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type DirectoryLock, lockDirectory } from '../../log/embedded/directory-lock.ts';
 import type { ManifestError, ManifestNotice } from '../../platform/manifests/format.ts';
@@ -17,7 +16,7 @@ import { haltMessage } from '../../server/member/halt-message.ts';
 import { createHttpApi, listenHttp } from '../../sidecar/http/index.ts';
 import { Sidecar } from '../../sidecar/sidecar.ts';
 import { FileStateStore } from '../../sidecar/state-file.ts';
-import { UsageError } from '../errors.ts';
+import { usableFolder } from '../folders.ts';
 import { DevNamespace, newLineageCommand } from './namespace.ts';
 
 export interface DevOptions {
@@ -110,18 +109,6 @@ export async function startDev(options: DevOptions): Promise<DevServer> {
   };
 }
 
-/** @throws UsageError when it is not a folder and cannot become one */
-function makeFolder(dataFolder: string): void {
-  try {
-    mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : null;
-    const isFile = code === 'EEXIST' || code === 'ENOTDIR';
-    const why = isFile ? 'a file is in its place' : error instanceof Error ? error.message : String(error);
-    throw new UsageError(`--data: ${dataFolder} cannot be the data folder: ${why}`, { cause: error });
-  }
-}
-
 function openStore(dataFolder: string, lock: DirectoryLock): FileStateStore {
   try {
     return new FileStateStore(join(dataFolder, 'sidecar.jsonl'));
@@ -144,7 +131,7 @@ class DevNamespaces {
 
   constructor(options: DevOptions) {
     this.#options = options;
-    makeFolder(options.dataFolder);
+    usableFolder('--data', options.dataFolder);
     // Before anything in the folder is touched: each namespace's log has its own lock, but the folder holds more than logs.
     this.#lock = lockDirectory(options.dataFolder);
     this.#store = openStore(options.dataFolder, this.#lock);

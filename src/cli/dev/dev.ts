@@ -2,10 +2,11 @@
  * `leasehold dev`, from its flags to the end of its process: what is printed, signals.
  */
 import { LogInUseError } from '../../log/errors.ts';
-import { formatFindings } from '../../platform/manifests/format.ts';
+import { findingsToJson, formatFindings } from '../../platform/manifests/format.ts';
 import { createSystemRuntime, type LogLevel } from '../../platform/system-runtime.ts';
-import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
-import { UsageError } from '../errors.ts';
+import { EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
+import { type Failure, UnavailableError } from '../errors.ts';
+import { failureJson, failureOf } from '../output/outcome.ts';
 import { onStopSignals } from '../stop-signals.ts';
 import { type DevServer, ManifestsInvalid, type ReloadReport, startDev } from './dev-server.ts';
 
@@ -40,7 +41,7 @@ export async function runDev(flags: DevFlags): Promise<void> {
       },
     });
   } catch (error) {
-    fail(error);
+    return fail(error, flags);
   }
   onStopSignals(() => void stop(0));
   if (flags.output === 'json') console.log(JSON.stringify(describe(server, flags)));
@@ -55,15 +56,25 @@ function describe(server: DevServer, { data }: DevFlags): object {
   return { url: server.url, data, namespaces };
 }
 
-function fail(error: unknown): never {
-  if (error instanceof ManifestsInvalid) {
-    console.error(formatFindings(error.errors));
-    console.error(`\n${error.errors.length} problem(s); nothing is served until they are mended.`);
-    process.exit(EXIT_USAGE);
-  }
-  const message = error instanceof Error ? error.message : String(error);
-  console.error(error instanceof LogInUseError ? `${message} (--data)` : message);
-  process.exit(error instanceof UsageError ? EXIT_USAGE : EXIT_UNAVAILABLE);
+async function fail(error: unknown, { output }: DevFlags): Promise<never> {
+  const failure =
+    error instanceof ManifestsInvalid ? invalidManifests(error) : await failureOf(explained(error));
+  if (output === 'json') console.log(failureJson(failure));
+  console.error(failure.shown ?? failure.message);
+  process.exit(failure.exitCode === EXIT_WRONG ? EXIT_UNAVAILABLE : failure.exitCode);
+}
+
+/** With -o json all findings are in `problems`. */
+function invalidManifests({ errors }: ManifestsInvalid): Failure {
+  const message = `${errors.length} problem(s) in the manifests; nothing is served until they are mended`;
+  const shown = `${formatFindings(errors)}\n\n${errors.length} problem(s); nothing is served until they are mended.`;
+  const problems: unknown = JSON.parse(findingsToJson(errors));
+  return { code: 'INVALID', message, shown, exitCode: EXIT_USAGE, details: { problems } };
+}
+
+function explained(error: unknown): unknown {
+  if (!(error instanceof LogInUseError)) return error;
+  return new UnavailableError(`${error.message} (--data)`, { cause: error });
 }
 
 function printStart(server: DevServer, { data }: DevFlags): void {

@@ -1,13 +1,12 @@
 /** The `group` sub-commands: flags and help. */
 import { Command, Option } from 'commander';
+import { GROUP_FOLDER_DEFAULT } from '../conventions.ts';
 import { outputOption, withAdminOptions } from '../options.ts';
 import { conclude } from '../output/outcome.ts';
-import type { UpFlags } from './group.ts';
+import type { OfLocalGroup, UpFlags } from './group.ts';
 import type { IssuerFlags } from './issuer.ts';
 import type { NewLineageFlags } from './new-lineage.ts';
 import type { AuditFlags, OfGroup } from './operate.ts';
-
-const GROUP_FOLDER_DEFAULT = '.leasehold/group';
 
 export function groupCommand(): Command {
   const group = new Command('group').description(
@@ -20,20 +19,23 @@ export function groupCommand(): Command {
     .option('-f, --filename <manifest>', 'a LockNamespace; default: one called "locks"')
     .option('--etcd <program>', 'the etcd to run; default: the one that a checkout of the project builds')
     .option('--insecure', 'plain text and no tokens; for a group that is made now')
+    .addOption(outputOption())
     .addHelpText('after', UP_HELP)
     .action(async (flags: UpFlags) => (await import('./group.ts')).runUp(flags));
   group
     .command('status')
     .description('Show its processes, who leads, and how far each server is.')
     .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
+    .addOption(outputOption())
     .addHelpText('after', STATUS_HELP)
-    .action(async ({ dir }: { readonly dir: string }) => (await import('./group.ts')).runStatus(dir));
+    .action(async (flags: OfLocalGroup) => (await import('./group.ts')).runStatus(flags));
   group
     .command('down')
     .description('End its processes. What they have written stays, and "up" goes on with it.')
     .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
+    .addOption(outputOption())
     .addHelpText('after', DOWN_HELP)
-    .action(async ({ dir }: { readonly dir: string }) => (await import('./group.ts')).runDown(dir));
+    .action(async (flags: OfLocalGroup) => (await import('./group.ts')).runDown(flags));
   group
     .command('new-lineage')
     .description(
@@ -48,7 +50,7 @@ export function groupCommand(): Command {
     .addHelpText('after', NEW_LINEAGE_HELP)
     .action(async (flags: NewLineageFlags) => {
       const { concluded } = await import('./group.ts');
-      await concluded(async () => (await import('./new-lineage.ts')).runNewLineage(flags));
+      await concluded(flags.output, async () => (await import('./new-lineage.ts')).runNewLineage(flags));
     });
   group
     .command('issuer', { hidden: true })
@@ -76,7 +78,7 @@ function membersCommand(): Command {
     .addHelpText('after', MEMBERS_HELP)
     .action(async (flags: OfGroup) => {
       const { members } = await import('./operate.ts');
-      await conclude(() => members(flags));
+      await conclude(() => members(flags), flags.output);
     });
 }
 
@@ -87,7 +89,7 @@ function handOverCommand(): Command {
     .addHelpText('after', HAND_OVER_HELP)
     .action(async (flags: OfGroup & { readonly to?: string }) => {
       const { handOver } = await import('./operate.ts');
-      await conclude(() => handOver(flags));
+      await conclude(() => handOver(flags), flags.output);
     });
 }
 
@@ -97,7 +99,7 @@ function snapshotCommand(): Command {
     .addHelpText('after', SNAPSHOT_HELP)
     .action(async (flags: OfGroup) => {
       const { snapshot } = await import('./operate.ts');
-      await conclude(() => snapshot(flags));
+      await conclude(() => snapshot(flags), flags.output);
     });
 }
 
@@ -161,7 +163,8 @@ const UP_HELP = `
 The processes go on when this command has ended; "leasehold group down" ends them. All of them listen on
 127.0.0.1, on ports that were free when the group was made. They speak TLS with certificates of an authority
 of the group's own, and the sidecar proves who it is with a token, which the process "issuer" renews as the
-kubelet would; with --insecure all of it is plain text.
+kubelet would; with --insecure all of it is plain text. A folder that holds other files is refused.
+With -o json: {started, alias, url, folder, processes}.
 
 Examples:
   leasehold group up
@@ -180,16 +183,19 @@ Exit codes: 0 ended by a signal, 125 wrong usage.
 `;
 
 const STATUS_HELP = `
-LAG is how many entries a server has not applied yet.
+LAG is how many entries a server has not applied yet. With -o json: {processes: [{name, kind, pid, serves, server}]};
+"pid" is null of one that has ended, "server" is what a lock server says of itself.
 
 Examples:
   leasehold group status
+  leasehold group status -o json
 
 Exit codes: 0 shown, 125 there is no group.
 `;
 
 const DOWN_HELP = `
 Only processes that "leasehold group up" has started are ended: each is known by its id and its start time.
+With -o json: {ended: [...]}, the names of those that ran.
 
 Examples:
   leasehold group down

@@ -1,18 +1,28 @@
 /** `leasehold group up`, `status` and `down`: what is printed, and with which code they end. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { ok as assert } from 'node:assert';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { LockNamespace } from '../../api/locknamespace/schema.ts';
-import { type DirectoryLock, lockDirectory } from '../../log/embedded/directory-lock.ts';
+import { type DirectoryLock, LOCK_FILES, lockDirectory } from '../../log/embedded/directory-lock.ts';
 import { LogInUseError } from '../../log/errors.ts';
 import { formatFindings } from '../../platform/manifests/format.ts';
 import { loadManifests } from '../../platform/manifests/load.ts';
-import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
+import { parseManifests } from '../../platform/manifests/parse.ts';
+import { GROUP_FOLDER_DEFAULT } from '../conventions.ts';
 import { UnavailableError, UsageError } from '../errors.ts';
+import { refuseForeignFiles, usableFolder } from '../folders.ts';
+import { shellWord, thisProgram } from '../invocation.ts';
+import type { OutputFormat } from '../options.ts';
+import { conclude, print } from '../output/outcome.ts';
 import { table } from '../output/table.ts';
 import { LocalGroup } from './local-group.ts';
 
-export interface UpFlags {
+export interface OfLocalGroup {
   readonly dir: string;
+  readonly output: OutputFormat;
+}
+
+export interface UpFlags extends OfLocalGroup {
   readonly filename?: string;
   readonly etcd?: string;
   readonly insecure?: boolean;
@@ -37,9 +47,13 @@ spec:
 `;
 
 export async function runUp(flags: UpFlags): Promise<void> {
-  await concluded(async () => {
+  await concluded(flags.output, async () => {
     const folder = resolve(flags.dir);
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    usableFolder('--dir', folder);
+    // Nothing is written among files of somebody else, not even the lock; whoever has it is writing right now.
+    const isOurs =
+      LOCK_FILES.some((name) => existsSync(join(folder, name))) || LocalGroup.find(folder) !== null;
+    if (!isOurs) refuseForeignFiles('--dir', folder, []);
     const lock = lockFolder(folder);
     const group = LocalGroup.find(folder) ?? (await make(folder, flags));
     // etcd first: the servers would wait for it and log that they do.
@@ -47,37 +61,42 @@ export async function runUp(flags: UpFlags): Promise<void> {
       group.plan.processes.filter((planned) => planned.kind === kind).map(({ name }) => name);
     const started = await group.start([...names('etcd'), ...names('issuer')]);
     started.push(...(await group.start(names('server'))), ...(await group.start(names('sidecar'))));
-    console.log(started.length === 0 ? 'Everything runs already.\n' : `Started: ${started.join(', ')}.\n`);
-    await printStatus(group);
-    printTry(group, flags.dir);
+    const processes = await processesOf(group);
+    const { alias, apiUrl: url } = group.plan;
+    if (flags.output === 'json') {
+      await print(JSON.stringify({ started, alias, url, folder, processes }));
+    } else {
+      await print(started.length === 0 ? 'Everything runs already.\n' : `Started: ${started.join(', ')}.\n`);
+      await print(processTable(processes));
+      await print(tryText(group, flags.dir));
+    }
     lock.release();
   });
 }
 
-export async function runStatus(dir: string): Promise<void> {
-  await concluded(() => printStatus(existing(dir)));
+export async function runStatus({ dir, output }: OfLocalGroup): Promise<void> {
+  await concluded(output, async () => {
+    const processes = await processesOf(existing(dir));
+    await print(output === 'json' ? JSON.stringify({ processes }, null, 2) : processTable(processes));
+  });
 }
 
-export async function runDown(dir: string): Promise<void> {
-  await concluded(async () => {
+export async function runDown({ dir, output }: OfLocalGroup): Promise<void> {
+  await concluded(output, async () => {
     existing(dir);
     const lock = lockFolder(resolve(dir));
     // Read anew: whoever had the lock before may have started some.
     const ended = await existing(dir).stop();
-    console.log(ended.length === 0 ? 'Nothing ran.' : `Ended: ${ended.join(', ')}.`);
+    const text = ended.length === 0 ? 'Nothing ran.' : `Ended: ${ended.join(', ')}.`;
+    await print(output === 'json' ? JSON.stringify({ ended }) : text);
     lock.release();
   });
 }
 
-/** Runs a command, prints how it failed, and ends with the code for that. */
-export async function concluded(work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-    process.exit(0);
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : String(error));
-    process.exit(error instanceof UsageError ? EXIT_USAGE : EXIT_UNAVAILABLE);
-  }
+/** As `conclude`; and ends the process, although connections may be open still. */
+export async function concluded(output: OutputFormat | 'text', work: () => Promise<void>): Promise<void> {
+  await conclude(() => work().then(() => true), output);
+  process.exit();
 }
 
 /**
@@ -88,7 +107,11 @@ function lockFolder(folder: string): DirectoryLock {
   try {
     return lockDirectory(folder);
   } catch (error) {
-    if (!(error instanceof LogInUseError)) throw error;
+    if (!(error instanceof LogInUseError)) {
+      throw new UsageError(`--dir: ${folder} cannot be written to: ${(error as Error).message}`, {
+        cause: error,
+      });
+    }
     const owner = error.pid === undefined ? '' : ` (process ${error.pid})`;
     throw new UnavailableError(
       `another "up" or "down" works in ${folder}${owner}; try again when it is done`,
@@ -99,13 +122,17 @@ function lockFolder(folder: string): DirectoryLock {
 
 function existing(dir: string): LocalGroup {
   const group = LocalGroup.find(resolve(dir));
-  if (group === null) throw new UsageError(`there is no group in ${dir}; "leasehold group up" makes one`);
+  if (group === null) {
+    const up = `${thisProgram()} group up${dirFlag(dir)}`;
+    throw new UsageError(`there is no group in ${dir}; "${up}" makes one`, { details: { field: '--dir' } });
+  }
   return group;
 }
 
 async function make(folder: string, { filename, etcd, insecure = false }: UpFlags): Promise<LocalGroup> {
+  refuseForeignFiles('--dir', folder, LOCK_FILES);
+  const { metadata, spec } = await namespaceIn(filename);
   const manifest = filename === undefined ? DEFAULT_MANIFEST : readFileSync(filename, 'utf8');
-  const { metadata, spec } = await namespaceIn(filename ?? writtenDefault(folder));
   // The sidecar is to be let in: as whom the manifest says, or as anybody of its own namespace.
   const [first] = spec.consumers ?? [];
   const account = `${first?.namespace ?? metadata.namespace}/${first?.serviceAccounts?.[0] ?? 'sidecar'}`;
@@ -121,20 +148,19 @@ async function make(folder: string, { filename, etcd, insecure = false }: UpFlag
   });
 }
 
-/** Read like any other, so that its defaults apply. */
-function writtenDefault(folder: string): string {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const path = join(folder, 'namespace.yaml');
-  writeFileSync(path, DEFAULT_MANIFEST, { mode: 0o600 });
-  return path;
-}
-
-async function namespaceIn(filename: string): Promise<LockNamespace> {
+/** Left out: the default, read like any other, so that its own defaults apply. */
+async function namespaceIn(filename: string | undefined): Promise<LockNamespace> {
+  if (filename === undefined) {
+    const [own] = parseManifests(DEFAULT_MANIFEST, 'namespace.yaml').namespaces;
+    assert(own !== undefined, 'the manifest that a group gets without another is valid');
+    return own.lockNamespace;
+  }
   const loaded = await loadManifests({ paths: [filename] });
   if (!loaded.ok) throw new UsageError(formatFindings(loaded.errors));
   const [only] = loaded.namespaces;
   if (only === undefined || loaded.namespaces.length > 1) {
-    throw new UsageError(`${filename} holds ${loaded.namespaces.length} LockNamespaces; a group serves one`);
+    const count = loaded.namespaces.length;
+    throw new UsageError(`--filename: ${filename} holds ${count} LockNamespaces; a group serves one`);
   }
   return only.lockNamespace;
 }
@@ -147,45 +173,59 @@ async function builtEtcd(): Promise<string> {
   return built.ensureEtcd();
 }
 
-async function printStatus(group: LocalGroup): Promise<void> {
-  const rows = await Promise.all(
+interface ProcessStatus {
+  readonly name: string;
+  readonly kind: string;
+  /** Null: it has ended. */
+  readonly pid: number | null;
+  readonly serves: boolean;
+  /** Of a lock server that answers. */
+  readonly server: ServerStatus | null;
+}
+
+function processesOf(group: LocalGroup): Promise<ProcessStatus[]> {
+  return Promise.all(
     group.plan.processes.map(async ({ name, kind }) => {
       const pid = group.pidOf(name);
       const answer = pid === null ? null : await group.probe(name);
-      const state = pid === null ? 'ended' : answer === null ? 'no answer' : 'serves';
-      const shown = kind === 'server' && answer !== null ? serverCells(answer as ServerStatus) : [];
-      return [
-        name,
-        pid === null ? '-' : String(pid),
-        ...(shown.length > 0 ? shown : [state, '', '', '', '']),
-      ];
+      const server = kind === 'server' && answer !== null ? (answer as ServerStatus) : null;
+      return { name, kind, pid, serves: answer !== null, server };
     }),
   );
-  const head = ['PROCESS', 'PID', 'STATE', 'EPOCH', 'INDEX', 'LAG', 'CLIENTS'];
-  console.log(table(head, rows).join('\n'));
+}
+
+function processTable(processes: readonly ProcessStatus[]): string {
+  const rows = processes.map(({ name, pid, serves, server }) => {
+    const state = pid === null ? 'ended' : serves ? 'serves' : 'no answer';
+    const shown = server === null ? [state, '', '', '', ''] : serverCells(server);
+    return [name, pid === null ? '-' : String(pid), ...shown];
+  });
+  return table(['PROCESS', 'PID', 'STATE', 'EPOCH', 'INDEX', 'LAG', 'CLIENTS'], rows).join('\n');
 }
 
 function serverCells({ role, position, lag, clients }: ServerStatus): string[] {
   return [role, String(position.epoch), String(position.index), String(lag), String(clients)];
 }
 
-function printTry({ plan }: LocalGroup, dir: string): void {
-  const again = dir === '.leasehold/group' ? '' : ` --dir ${dir}`;
-  console.log(`
+function dirFlag(dir: string): string {
+  return dir === GROUP_FOLDER_DEFAULT ? '' : ` --dir ${shellWord(dir)}`;
+}
+
+function tryText({ plan }: LocalGroup, dir: string): string {
+  const leasehold = thisProgram();
+  const group = (verb: string): string => `${leasehold} group ${verb}${dirFlag(dir)}`;
+  const sidecar = plan.account === null ? '' : `\n  (its sidecar is ${plan.account})`;
+  return `
 Try it:
-  leasehold run ${plan.alias}/my-lock --url ${plan.apiUrl} --wait 30s -- sleep 60
+  ${leasehold} run ${plan.alias}/my-lock --url ${plan.apiUrl} --wait 30s -- sleep 60
   curl -s ${plan.apiUrl}/v1/locks/${plan.alias}%2Fmy-lock
-Who may lock, and how much: edit namespace.yaml in its folder; a change is in force within seconds${
-    plan.account === null
-      ? ''
-      : `
-  (its sidecar is ${plan.account})`
-  }.
+  ${leasehold} group members --data ${shellWord(dir)}
+Who may lock, and how much: edit namespace.yaml in its folder; a change is in force within seconds${sidecar}.
 Kill one:
   kill -9 <PID of the server that leads, or of any other process above>
-  leasehold group status${again}        # who leads now
-  leasehold group up${again}            # starts again what has ended
+  ${group('status')}        # who leads now
+  ${group('up')}            # starts again what has ended
 End all:
-  leasehold group down${again}
-`);
+  ${group('down')}
+`;
 }

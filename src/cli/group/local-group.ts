@@ -3,10 +3,12 @@
  * folder, so that another command can find the group later.
  */
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
+import { makeFolder } from '../../platform/folders.ts';
 import { pause } from '../../platform/pause.ts';
 import { startOf } from '../../platform/process.ts';
 import { systemClock, systemTimers } from '../../platform/system-runtime.ts';
@@ -29,6 +31,9 @@ const KILLED_MS_MAX = 5_000;
 /** A process serves within this time of its start. */
 const SERVE_MS_MAX = 60_000;
 const POLL_MS = 50;
+const PORT_MIN = 15_000;
+const PORT_MAX = 32_000;
+const PORT_TRIES_MAX = 1_000;
 const PROBE_MS_MAX = 1_000;
 /**
  * SIGTERM first; whoever is still there after this time gets SIGKILL. etcd would try for seconds to hand over to members that end as well;
@@ -67,7 +72,7 @@ export class LocalGroup {
     const { plan, files } = planGroup(options, await freePorts(PORTS_NEEDED));
     const secrets = security === undefined ? [] : await securityFiles(folder, MEMBERS, security);
     for (const { path, text } of [...files, ...secrets]) {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      makeFolder(dirname(path));
       writeFileSync(path, text, { mode: 0o600 });
     }
     const group = new LocalGroup(join(options.folder, GROUP_STATE_FILE), { format: 1, plan, started: {} });
@@ -184,18 +189,33 @@ async function until(isSo: () => boolean | Promise<boolean>, limitMs: number, wh
   }
 }
 
-/** All held at once, so that they differ. */
+/**
+ * Below those that operating systems give to outgoing connections: one of those would be taken by somebody's connection while the process
+ * that listens on it is restarted. All held at once, so that they differ.
+ */
 async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  const held: Server[] = [];
   const ports: number[] = [];
-  for (const server of servers) {
-    if (!server.listening) await once(server, 'listening');
-    const address = server.address();
-    if (address !== null && typeof address !== 'string') ports.push(address.port);
+  for (let tries = 0; ports.length < count; tries++) {
+    if (tries > PORT_TRIES_MAX) throw new UnavailableError(`no ${count} free ports on this machine`);
+    const port = randomInt(PORT_MIN, PORT_MAX + 1);
+    const server = await heldPort(port);
+    if (server === null) continue;
+    held.push(server);
+    ports.push(port);
   }
-  for (const server of servers) {
+  for (const server of held) {
     server.close();
     await once(server, 'close');
   }
   return ports;
+}
+
+/** Null: it is in use. */
+function heldPort(port: number): Promise<Server | null> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(null));
+    server.listen(port, '127.0.0.1', () => resolve(server));
+  });
 }

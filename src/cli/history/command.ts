@@ -36,7 +36,7 @@ function checkCommand(): Command {
     .addHelpText('after', CHECK_HELP)
     .action(async (files: readonly string[], flags: CheckFlags) => {
       const { check } = await import('./check.ts');
-      await conclude(() => check(files, flags));
+      await conclude(() => check(files, flags), flags.output);
     });
 }
 

@@ -1,11 +1,9 @@
 /** `leasehold acquire`, `renew` and `release`: one call of the lock API each. */
 import { formatDuration } from '../../api/duration.ts';
-import { LeaseholdError } from '../../api/errors.ts';
 import { caller } from '../caller.ts';
 import type { Acquired, Renewed } from '../http/answers.ts';
 import { LockApi } from '../http/lock-api.ts';
 import { type ModeFlags, modeOf, type OutputFormat } from '../options.ts';
-import { refusalText } from '../output/held.ts';
 import { print } from '../output/outcome.ts';
 import { listing } from '../output/table.ts';
 
@@ -53,18 +51,13 @@ export async function release(name: string, flags: GrantFlags): Promise<boolean>
   );
 }
 
-/** As JSON a refusal is an answer too: programs read its `code` and details. */
 async function call<Answer extends object>(
   { url, output }: ApiFlags,
   name: string,
   work: (api: LockApi) => Promise<Answer>,
   rows: (answer: Answer) => readonly (readonly [string, string])[],
 ): Promise<boolean> {
-  const answer = await work(new LockApi(url)).catch(async (error: unknown) => {
-    if (!(error instanceof LeaseholdError)) throw error;
-    if (output === 'json') await print(JSON.stringify(error.toBody()));
-    throw new LeaseholdError(error.code, refusalText(error), error.details);
-  });
+  const answer = await work(new LockApi(url));
   const lines = output === 'json' ? [JSON.stringify(answer)] : listing([['name', name], ...rows(answer)]);
   for (const line of lines) await print(line);
   return true;

@@ -22,7 +22,7 @@ function acquireCommand(): Command {
     .addHelpText('after', ACQUIRE_HELP)
     .action(async (name: string, flags: AcquireFlags) => {
       const { acquire } = await import('./change.ts');
-      await conclude(() => acquire(name, flags));
+      await conclude(() => acquire(name, flags), flags.output);
     });
   for (const option of modeOptions()) command.addOption(option);
   return command;
@@ -33,7 +33,7 @@ function renewCommand(): Command {
     .addHelpText('after', RENEW_HELP)
     .action(async (name: string, flags: GrantFlags) => {
       const { renew } = await import('./change.ts');
-      await conclude(() => renew(name, flags));
+      await conclude(() => renew(name, flags), flags.output);
     });
 }
 
@@ -42,7 +42,7 @@ function releaseCommand(): Command {
     .addHelpText('after', RELEASE_HELP)
     .action(async (name: string, flags: GrantFlags) => {
       const { release } = await import('./change.ts');
-      await conclude(() => release(name, flags));
+      await conclude(() => release(name, flags), flags.output);
     });
 }
 
@@ -75,7 +75,7 @@ function lsCommand(): Command {
     .addHelpText('after', LS_HELP)
     .action(async (prefix: string, flags: LookFlags) => {
       const { ls } = await import('./look.ts');
-      await conclude(() => ls(prefix, flags));
+      await conclude(() => ls(prefix, flags), flags.output);
     });
 }
 
@@ -88,7 +88,7 @@ function describeCommand(): Command {
     .addHelpText('after', DESCRIBE_HELP)
     .action(async (name: string, flags: LookFlags) => {
       const { describe } = await import('./look.ts');
-      await conclude(() => describe(name, flags));
+      await conclude(() => describe(name, flags), flags.output);
     });
 }
 

@@ -17,7 +17,7 @@ export function logCommand(): Command {
       .addHelpText('after', HELP)
       .action(async (folder: string, flags: DumpFlags) => {
         const { dump } = await import('./dump.ts');
-        await conclude(() => dump(folder, flags));
+        await conclude(() => dump(folder, flags), flags.output);
       }),
   );
 }

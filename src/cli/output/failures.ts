@@ -1,59 +1,65 @@
 /** The errors of the parts that only some commands use (logs, histories, the admin socket) as exit codes. */
 import { type ServiceError, status } from '@grpc/grpc-js';
-import type { ErrorCode } from '../../api/errors.ts';
-import { FormatError } from '../../core/index.ts';
+import type { ErrorCode, ErrorDetails } from '../../api/errors.ts';
 import { HistoryFormatError } from '../../history/read.ts';
 import { LogFormatError } from '../../log/errors.ts';
-import { CorruptLogError, TrimmedError } from '../../log/port.ts';
+import { TrimmedError } from '../../log/port.ts';
 import { isServiceError } from '../../server/grpc/peer-calls.ts';
 import { CODE_TRAILER } from '../../server/grpc/status.ts';
-import { EXIT_OF_CODE, EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
-import type { Failure } from '../errors.ts';
+import { EXIT_OF_CODE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
+import type { Failure, FailureCode } from '../errors.ts';
 
 export function failureOfParts(error: Error): Failure {
-  return { message: messageOf(error), exitCode: exitCodeOf(error) };
-}
-
-function messageOf(error: Error): string {
   if (error instanceof TrimmedError) {
-    return `entries up to ${error.below} were trimmed; read from ${error.below + 1} on`;
+    const from = error.below + 1;
+    return usage(`entries up to ${error.below} were trimmed; read from ${from} on`, {
+      field: 'from',
+      limit: from,
+    });
   }
-  return isServiceError(error) ? error.details : error.message;
-}
-
-function exitCodeOf(error: Error): number {
-  if (isServiceError(error)) return exitCodeOfRefusal(error) ?? exitCodeOfCall(error.code);
-  if (error instanceof CorruptLogError || error instanceof FormatError) return EXIT_WRONG;
+  if (isServiceError(error)) return failureOfCall(error);
+  const { message } = error;
   const isUsage =
-    error instanceof TrimmedError ||
-    error instanceof LogFormatError ||
-    error instanceof HistoryFormatError ||
-    isFileError(error);
-  return isUsage ? EXIT_USAGE : EXIT_WRONG;
+    error instanceof LogFormatError || error instanceof HistoryFormatError || isFileError(error);
+  return isUsage ? usage(message) : { code: 'FAILED', message, exitCode: EXIT_WRONG };
 }
 
-/** By its code of the error table, if it has one. */
-function exitCodeOfRefusal({ metadata }: ServiceError): number | null {
-  const [code] = metadata?.get(CODE_TRAILER) ?? [];
-  const isKnown = typeof code === 'string' && Object.hasOwn(EXIT_OF_CODE, code);
-  return isKnown ? EXIT_OF_CODE[code as ErrorCode] : null;
+function usage(message: string, details: ErrorDetails = {}): Failure {
+  return { code: 'INVALID', message, exitCode: EXIT_USAGE, details };
 }
 
-function exitCodeOfCall(code: status): number {
+/** By its code of the error table, if it has one; else by gRPC's. */
+function failureOfCall({ code: grpcCode, details: message, metadata }: ServiceError): Failure {
+  const [told] = metadata?.get(CODE_TRAILER) ?? [];
+  if (typeof told === 'string' && Object.hasOwn(EXIT_OF_CODE, told)) {
+    const code = told as ErrorCode;
+    return { code, message, exitCode: EXIT_OF_CODE[code] };
+  }
+  const code = codeOfCall(grpcCode);
+  const exitCode = code === 'FAILED' ? EXIT_WRONG : code === 'REFUSED' ? EXIT_USAGE : EXIT_OF_CODE[code];
+  return { code, message, exitCode };
+}
+
+function codeOfCall(code: status): FailureCode {
   switch (code) {
     case status.INVALID_ARGUMENT:
-    case status.NOT_FOUND:
     case status.OUT_OF_RANGE:
-    case status.FAILED_PRECONDITION:
+      return 'INVALID';
+    case status.NOT_FOUND:
+      return 'NOT_FOUND';
     case status.PERMISSION_DENIED:
+      return 'FORBIDDEN';
     case status.UNAUTHENTICATED:
-      return EXIT_USAGE;
+      return 'UNAUTHENTICATED';
+    case status.FAILED_PRECONDITION:
+      return 'REFUSED';
+    case status.ABORTED:
     case status.UNAVAILABLE:
     case status.DEADLINE_EXCEEDED:
     case status.RESOURCE_EXHAUSTED:
-      return EXIT_UNAVAILABLE;
+      return 'UNAVAILABLE';
     default:
-      return EXIT_WRONG;
+      return 'FAILED';
   }
 }
 

@@ -5,9 +5,17 @@ import { once } from 'node:events';
 import { LeaseholdError } from '../../api/errors.ts';
 import { EXIT_OF_CODE, EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
 import { type Failure, UnavailableError, UsageError } from '../errors.ts';
+import type { OutputFormat } from '../options.ts';
+import { refusalText } from './held.ts';
 
-/** Runs a command's action: its errors become one line on stderr and an exit code; `false` from it means "wrong". */
-export async function conclude(work: () => Promise<boolean>): Promise<void> {
+/**
+ * Runs a command's action: its errors become a line on stderr and an exit code; `false` from it means "wrong". With `-o json` they are also
+ * one line on stdout, `{code, message, ...details}`: whoever reads JSON from there reads how it failed, too.
+ */
+export async function conclude(
+  work: () => Promise<boolean>,
+  output: OutputFormat | 'text' = 'table',
+): Promise<void> {
   // The reader of a pipe may have seen enough (`| head`): that is no error.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0);
@@ -16,9 +24,10 @@ export async function conclude(work: () => Promise<boolean>): Promise<void> {
   try {
     process.exitCode = (await work()) ? 0 : EXIT_WRONG;
   } catch (error) {
-    const { message, exitCode } = await failureOf(error);
-    console.error(message);
-    process.exitCode = exitCode;
+    const failure = await failureOf(error);
+    if (output === 'json') await print(failureJson(failure));
+    console.error(failure.shown ?? failure.message);
+    process.exitCode = failure.exitCode;
   }
 }
 
@@ -27,13 +36,22 @@ export async function print(line: string): Promise<void> {
   if (!process.stdout.write(`${line}\n`)) await once(process.stdout, 'drain');
 }
 
-async function failureOf(error: unknown): Promise<Failure> {
-  if (!(error instanceof Error)) return { message: String(error), exitCode: EXIT_WRONG };
+/** One line. */
+export function failureJson({ code, message, details }: Failure): string {
+  return JSON.stringify({ ...details, code, message });
+}
+
+export async function failureOf(error: unknown): Promise<Failure> {
+  if (!(error instanceof Error)) return { code: 'FAILED', message: String(error), exitCode: EXIT_WRONG };
   const { message } = error;
-  if (error instanceof UsageError) return { message, exitCode: EXIT_USAGE };
-  if (error instanceof UnavailableError) return { message, exitCode: EXIT_UNAVAILABLE };
+  if (error instanceof UsageError) {
+    return { code: 'INVALID', message, exitCode: EXIT_USAGE, details: error.details };
+  }
+  if (error instanceof UnavailableError) return { code: 'UNAVAILABLE', message, exitCode: EXIT_UNAVAILABLE };
   if (error instanceof LeaseholdError) {
-    return { message: `${error.code}: ${message}`, exitCode: EXIT_OF_CODE[error.code] };
+    const { code, details } = error;
+    const shown = `${code}: ${refusalText(error)}`;
+    return { code, message, shown, exitCode: EXIT_OF_CODE[code], details };
   }
   // Knowing the errors of logs and of gRPC means loading both: only those who met one wait for that.
   const { failureOfParts } = await import('./failures.ts');

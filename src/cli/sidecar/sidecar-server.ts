@@ -1,5 +1,4 @@
 /** One sidecar process: the lock API on localhost, over the lock groups of its configuration. */
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseDuration } from '../../api/duration.ts';
 import { lockDirectory } from '../../log/embedded/directory-lock.ts';
@@ -15,6 +14,7 @@ import { Sidecar } from '../../sidecar/sidecar.ts';
 import { FileStateStore } from '../../sidecar/state-file.ts';
 import { bucketsIn } from '../bucket-ranges.ts';
 import { parseAddress } from '../config-file.ts';
+import { usableFolder } from '../folders.ts';
 import { groupsOf, type SidecarConfig } from './config.ts';
 import { loadProof, type SidecarProof } from './proof.ts';
 
@@ -33,7 +33,7 @@ export async function startSidecar(
     beside,
   }: { readonly runtime: Runtime; readonly data: string; readonly beside: (path: string) => string },
 ): Promise<SidecarServer> {
-  mkdirSync(data, { recursive: true, mode: 0o700 });
+  usableFolder('data', data);
   const lock = lockDirectory(data);
   const stops: (() => Promise<void> | void)[] = [() => lock.release()];
   const stop = async (): Promise<void> => {

@@ -4,9 +4,10 @@
  * A new file is made under another name and renamed when it is complete, so `log.db` is either absent or whole. `application_id` and
  * `user_version` in its header say that it is ours and which version wrote it (rule L6).
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { makeFolder } from '../../platform/folders.ts';
 import { LogFormatError } from '../errors.ts';
 
 /** 2 added `event_hash`; a file of version 1 gets it when it is opened for writing, and is read as it is. */
@@ -80,11 +81,7 @@ export interface DatabaseOptions {
 
 /** Makes the directory, readable by its owner only, and sees to it that it survives a power cut. */
 export function makeDirectory(directory: string): void {
-  const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
-  if (made === undefined) return;
-  for (let path = resolve(directory); path !== dirname(resolve(made)); path = dirname(path)) {
-    syncDirectory(dirname(path));
-  }
+  for (const made of makeFolder(directory)) syncDirectory(dirname(made));
 }
 
 /**

@@ -14,6 +14,13 @@ import { sqliteCode } from './database.ts';
 
 const LOCK_FILE = 'lock.db';
 const OWNER_FILE = 'owner.json';
+/** All that a lock puts into its folder. */
+export const LOCK_FILES: readonly string[] = [
+  LOCK_FILE,
+  `${LOCK_FILE}-journal`,
+  OWNER_FILE,
+  `${OWNER_FILE}.new`,
+];
 const SQLITE_BUSY = 5;
 
 export interface DirectoryLock {
