@@ -161,7 +161,7 @@ describe('what is not a log of ours', () => {
     mkdirSync(dirname(bench.directory), { recursive: true });
     writeFileSync(bench.directory, 'a file in its place');
     await expect(bench.open()).rejects.toThrow(LogUnavailableError);
-    await expect(bench.open()).rejects.toThrow(`the log in ${bench.directory} failed: EEXIST`);
+    await expect(bench.open()).rejects.toThrow('a file is in its place');
   });
 
   test('the rest of an interrupted creation is no hindrance', async () => {

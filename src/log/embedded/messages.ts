@@ -2,6 +2,7 @@
  * What goes between a log handle and its worker thread. Requests are answered in the order in which they were sent. Byte arrays are
  * moved, not copied, where the sender has no more use for them. Errors lose their class on the way, so it travels as `kind`.
  */
+import { FolderError } from '../../platform/folders.ts';
 import { LogClosedError, LogFormatError, LogInUseError, LogUnavailableError } from '../errors.ts';
 import { CorruptLogError, DeposedError, ReplacedError, TrimmedError } from '../port.ts';
 import type { StoreArguments, StoreMethod, StoreReply } from '../store.ts';
@@ -66,7 +67,7 @@ export function encodeError(error: unknown, directory: string): WireError {
     return { kind: 'unavailable', message: `the log in ${directory} failed: ${text} (SQLite ${code})` };
   }
   // A system call of Node's own: making the directory, for one.
-  if (error instanceof Error && 'syscall' in error) {
+  if (error instanceof FolderError || (error instanceof Error && 'syscall' in error)) {
     return { kind: 'unavailable', message: `the log in ${directory} failed: ${text}` };
   }
   return { kind: 'bug', message: error instanceof Error ? (error.stack ?? text) : text };
