@@ -6,18 +6,27 @@ import type { Clock, Logger } from '../../platform/runtime.ts';
 
 const TELL_EVERY_MS = 60_000;
 
+/** What is logged of an outage. */
+interface OutageFields {
+  /** Kind of the sink, where it is one. */
+  readonly sink?: string;
+  /** Entries that are exported. */
+  readonly index: number | null;
+  readonly error?: unknown;
+}
+
 export class OutageLog {
   readonly #clock: Clock;
-  readonly #tell: (away: boolean, fields: object) => void;
+  readonly #tell: (away: boolean, fields: OutageFields) => void;
   #toldAtMs = Number.NEGATIVE_INFINITY;
   #isTold = false;
 
-  constructor(clock: Clock, tell: (away: boolean, fields: object) => void) {
+  constructor(clock: Clock, tell: (away: boolean, fields: OutageFields) => void) {
     this.#clock = clock;
     this.#tell = tell;
   }
 
-  away(fields: { readonly error: unknown } & Record<string, unknown>): void {
+  away(fields: OutageFields & { readonly error: unknown }): void {
     const now = this.#clock.monotonicMs();
     if (now - this.#toldAtMs < TELL_EVERY_MS) return;
     this.#toldAtMs = now;
@@ -25,7 +34,7 @@ export class OutageLog {
     this.#tell(true, fields);
   }
 
-  back(fields: object): void {
+  back(fields: OutageFields): void {
     if (!this.#isTold) return;
     this.#isTold = false;
     this.#tell(false, fields);
@@ -33,15 +42,15 @@ export class OutageLog {
 }
 
 export function sinkOutages(clock: Clock, logger: Logger): OutageLog {
-  return new OutageLog(clock, (isAway, fields) => {
-    if (isAway) logger.error(fields, 'the audit sink does not take');
-    else logger.info(fields, 'the audit sink takes again');
+  return new OutageLog(clock, (isAway, { sink, index, error }) => {
+    if (isAway) logger.error({ sink, index, error }, 'the audit sink does not take');
+    else logger.info({ sink, index }, 'the audit sink takes again');
   });
 }
 
 export function logOutages(clock: Clock, logger: Logger): OutageLog {
-  return new OutageLog(clock, (isAway, fields) => {
-    if (isAway) logger.error(fields, 'the audit cannot be read from the log');
-    else logger.info(fields, 'the audit is read from the log again');
+  return new OutageLog(clock, (isAway, { index, error }) => {
+    if (isAway) logger.error({ index, error }, 'the audit cannot be read from the log');
+    else logger.info({ index }, 'the audit is read from the log again');
   });
 }

@@ -266,7 +266,7 @@ export class Leader {
     this.#isRaising = true;
     await this.#submitOwn(raise).finally(() => (this.#isRaising = false));
     this.#runtime.logger.info(
-      { level: raise.level },
+      { behaviourLevel: raise.level },
       'all replicas support a higher behaviour level; raised',
     );
   }
