@@ -2,8 +2,9 @@
 import { parseArgs } from 'node:util';
 import { runSeeds, showSeed } from './seeds.ts';
 
-const USAGE = `usage: npm run sim -- --seed N [--hours H] [--verbose]    repeat one run, and show what led to a finding
-       npm run sim -- --seeds COUNT [--first N] [--hours H]  run many`;
+const USAGE = `usage: npm run sim -- --seed N [--hours H] [--sparse] [--verbose]    repeat one run, and show what led to a finding
+       npm run sim -- --seeds COUNT [--first N] [--hours H] [--sparse]  run many
+       --sparse: calls and faults minutes apart, for long runs (left out: seconds)`;
 
 const { values } = parseArgs({
   options: {
@@ -11,18 +12,19 @@ const { values } = parseArgs({
     seeds: { type: 'string' },
     first: { type: 'string' },
     hours: { type: 'string', default: '0.25' },
+    sparse: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
   },
 });
 
-const hours = Number(values.hours);
+const run = { hours: Number(values.hours), pace: values.sparse ? 'sparse' : 'dense' } as const;
 if (values.seed !== undefined) {
-  process.exitCode = (await showSeed({ seed: Number(values.seed), hours, isVerbose: values.verbose }))
+  process.exitCode = (await showSeed({ seed: Number(values.seed), ...run, isVerbose: values.verbose }))
     ? 0
     : 1;
 } else if (values.seeds !== undefined) {
   const first = values.first === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.first);
-  process.exitCode = (await runSeeds({ first, count: Number(values.seeds), hours })) ? 0 : 1;
+  process.exitCode = (await runSeeds({ first, count: Number(values.seeds), ...run })) ? 0 : 1;
 } else {
   console.error(USAGE);
   process.exitCode = 2;

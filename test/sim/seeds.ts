@@ -1,16 +1,17 @@
 /** Running seeds for people: what was found, how to repeat it, and what led to it. */
 import { availableParallelism } from 'node:os';
+import type { Pace } from './plan-pace.ts';
 import { type RunReport, simulate } from './simulation.ts';
-import { simulateMany } from './threads.ts';
+import { type Run, simulateMany } from './threads.ts';
 
 /** Lines shown before a finding. */
 const LINES_BEFORE = 120;
 
 /** One line: the finding and the command that repeats it. */
-export function told({ seed, findings }: RunReport, hours: number): string {
+export function told({ seed, hours, pace, findings }: RunReport): string {
   const [first] = findings;
   if (first === undefined) return `seed ${seed}: nothing found`;
-  const command = `npm run sim -- --seed ${seed} --hours ${hours}`;
+  const command = `npm run sim -- --seed ${seed} --hours ${hours}${pace === 'sparse' ? ' --sparse' : ''}`;
   return `seed ${seed}: ${first.property} at ${first.atMs} ms: ${first.message}\n  to repeat: ${command}`;
 }
 
@@ -18,22 +19,23 @@ export function told({ seed, findings }: RunReport, hours: number): string {
 export async function showSeed(options: {
   readonly seed: number;
   readonly hours: number;
+  readonly pace: Pace;
   readonly isVerbose: boolean;
 }): Promise<boolean> {
-  const { seed, hours, isVerbose } = options;
+  const { isVerbose, ...run } = options;
   const lines: string[] = [];
   const onTrace = (nowMs: number, text: string): void => {
     const line = `${nowMs.toFixed(3).padStart(14)} ${text}`;
     if (isVerbose) console.log(line);
     else if (lines.push(line) > 2 * LINES_BEFORE) lines.splice(0, LINES_BEFORE);
   };
-  const report = await simulate({ seed, hours, onTrace });
+  const report = await simulate({ ...run, onTrace });
   if (report.findings.length > 0) {
     for (const line of lines.slice(-LINES_BEFORE)) console.log(line);
     const { faults, ...plan } = report.plan;
     console.log(`plan: ${JSON.stringify({ ...plan, faults: Object.fromEntries(faults) })}`);
   }
-  console.log(told(report, hours));
+  console.log(told(report));
   console.log(summary([report]));
   return report.findings.length === 0;
 }
@@ -43,18 +45,17 @@ export async function runSeeds(options: {
   readonly first: number;
   readonly count: number;
   readonly hours: number;
+  readonly pace: Pace;
 }): Promise<boolean> {
-  const { first, count, hours } = options;
+  const { first, count, hours, pace } = options;
   const [startedMs, processorStartedMs] = [performance.now(), processorMs()];
   const reports: RunReport[] = [];
   await simulateMany({
-    first,
-    hours,
     threads: availableParallelism(),
-    isWanted: (begun) => begun < count,
+    next: seedsFrom(first, { hours, pace }, (begun) => begun < count),
     onReport: (report) => {
       reports.push(report);
-      if (report.findings.length > 0) console.log(told(report, hours));
+      if (report.findings.length > 0) console.log(told(report));
     },
   });
   const found = reports.filter(({ findings }) => findings.length > 0).length;
@@ -79,23 +80,32 @@ export async function runUntil(options: {
   const untilMs = performance.now() + forMs;
   const reports: RunReport[] = [];
   await simulateMany({
-    first,
-    hours,
     threads,
-    isWanted: (begun) => begun < countMin || performance.now() < untilMs,
+    next: seedsFrom(first, { hours }, (begun) => begun < countMin || performance.now() < untilMs),
     onReport: (report) => void reports.push(report),
   });
   return reports.sort((a, b) => a.seed - b.seed);
 }
 
+/** One seed after the other, as long as one more is wanted when so many have begun. */
+function seedsFrom(
+  first: number,
+  run: Omit<Run, 'seed'>,
+  isWanted: (begun: number) => boolean,
+): () => Run | null {
+  let begun = 0;
+  return () => (isWanted(begun) ? { ...run, seed: first + begun++ } : null);
+}
+
 /** Processor time of all threads so far: what runs cost, however busy the machine is. */
-function processorMs(): number {
+export function processorMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
 }
 
-function hoursOf(reports: readonly RunReport[]): number {
-  return reports.reduce((all, { virtualMs }) => all + virtualMs, 0) / 3_600_000;
+/** With traffic and faults: the quiet at the end of a run does not count. */
+export function hoursOf(reports: readonly Pick<RunReport, 'busyMs'>[]): number {
+  return reports.reduce((all, { busyMs }) => all + busyMs, 0) / 3_600_000;
 }
 
 function speed(

@@ -11,12 +11,15 @@ import type { LockTally } from './judge/group-judge.ts';
 import type { Group } from './nodes/group.ts';
 import { loadOlder } from './nodes/programs.ts';
 import { makePlan, type Plan } from './plan.ts';
+import { type Pace, paced } from './plan-pace.ts';
 import { type TraceLine, World } from './world/world.ts';
 
 export interface RunOptions {
   readonly seed: number;
   /** Length of the part with faults, in hours of virtual time. */
   readonly hours: number;
+  /** Left out: dense. */
+  readonly pace?: Pace;
   /** Ends with the faults: what is judged only after them is not. */
   readonly isCutShort?: boolean;
   readonly onTrace?: TraceLine;
@@ -26,10 +29,14 @@ export interface RunOptions {
 
 export interface RunReport {
   readonly seed: number;
+  readonly hours: number;
+  readonly pace: Pace;
   readonly hash: string;
   readonly findings: readonly Finding[];
   readonly plan: Plan;
   readonly virtualMs: number;
+  /** Of it the part with traffic and faults: without the quiet after it. */
+  readonly busyMs: number;
   readonly steps: number;
   readonly entries: number;
   readonly grants: number;
@@ -48,7 +55,7 @@ export interface RunReport {
 const QUIET_MS = 90_000;
 /** Storage that answers within this time gives nobody a reason for a change of leaders. */
 const PROMPT_MS = 200;
-/** The longest wait of an acquire, with its bounds. */
+/** The longest wait of an acquire, with its bounds; who thinks for longer than most notices later that it is to leave. */
 const LEAVING_MS_MAX = 640_000;
 /** Sessions whose applications are gone end within this: the longest TTL twice, and the lock-delay. */
 const GONE_MS = 2 * 20_000 + 5_000 + 5_000;
@@ -56,12 +63,14 @@ const GONE_MS = 2 * 20_000 + 5_000 + 5_000;
 export async function simulate({
   seed,
   hours,
+  pace = 'dense',
   isCutShort = false,
   onTrace,
   changePlan,
 }: RunOptions): Promise<RunReport> {
   const world = new World(seed, onTrace);
-  const plan = changePlan === undefined ? makePlan(world) : changePlan(makePlan(world));
+  const chosen = paced(makePlan(world), pace, world);
+  const plan = changePlan === undefined ? chosen : changePlan(chosen);
   if (usesOlder(plan)) await loadOlder();
   const cluster = new Cluster(world, plan);
   const injector = new FaultInjector(cluster);
@@ -80,7 +89,7 @@ export async function simulate({
     Error.stackTraceLimit = stackTraceLimit;
   });
   if (failure !== undefined) throw new Error(`seed ${seed}: the simulator failed`, { cause: failure });
-  return report(cluster, injector);
+  return { ...report(cluster, injector), hours, pace };
 }
 
 function usesOlder({ olderReplicas, faults }: Plan): boolean {
@@ -150,17 +159,15 @@ function levelsAreRaised({ groups, findings }: Cluster): void {
 
 /** Applications stop taking locks; half of them close their sessions, the others are simply gone. */
 async function everybodyLeaves(cluster: Cluster): Promise<void> {
-  const { world, findings } = cluster;
+  const { world, findings, plan } = cluster;
   world.trace?.('LEAVING: no new locks are taken');
   for (const app of cluster.applications) app.isLeaving = true;
-  const untilMs = world.nowMs + LEAVING_MS_MAX;
+  const limitMs = LEAVING_MS_MAX + 2 * plan.habits.thinkMs;
+  const untilMs = world.nowMs + limitMs;
   while (cluster.applications.some((app) => !app.isIdle)) {
     if (world.nowMs > untilMs) {
       const busy = cluster.applications.filter((app) => !app.isIdle).map(({ process }) => process.name);
-      findings.add(
-        'liveness',
-        `${busy.join(', ')} wait for something ${LEAVING_MS_MAX} ms after the last new lock`,
-      );
+      findings.add('liveness', `${busy.join(', ')} wait for something ${limitMs} ms after the last new lock`);
       return;
     }
     await world.sleep(500);
@@ -214,7 +221,7 @@ async function replayAgrees({ world, findings }: Cluster, { alias, store, judge 
     findings.add('durability', `${alias}: a replay ends at ${index}, not at ${judge.entries}`);
 }
 
-function report(cluster: Cluster, injector: FaultInjector): RunReport {
+function report(cluster: Cluster, injector: FaultInjector): Omit<RunReport, 'hours' | 'pace'> {
   const { world, plan, findings, groups, resource } = cluster;
   const sum = (count: (group: Group) => number): number =>
     groups.reduce((all, group) => all + count(group), 0);
@@ -224,6 +231,7 @@ function report(cluster: Cluster, injector: FaultInjector): RunReport {
     findings: findings.all,
     plan,
     virtualMs: world.nowMs,
+    busyMs: injector.busyMs,
     steps: world.steps,
     entries: sum(({ judge }) => judge.entries),
     grants: sum(({ judge }) => judge.counts.grants),

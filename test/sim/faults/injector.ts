@@ -30,13 +30,21 @@ export class FaultInjector {
   readonly #random: Random;
   readonly #underWay = new Set<Fault>();
   #isStopped = false;
+  #startedMs = 0;
+  #stoppedMs: number | null = null;
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster;
     this.#random = cluster.world.random('faults');
   }
 
+  /** How long faults have had their turn so far, ms of virtual time. */
+  get busyMs(): number {
+    return (this.#stoppedMs ?? this.#cluster.world.nowMs) - this.#startedMs;
+  }
+
   start(): void {
+    this.#startedMs = this.#cluster.world.nowMs;
     for (const kind of FAULT_KINDS) {
       const meanMs = this.#cluster.plan.faults.get(kind);
       if (meanMs !== undefined) this.#planNext(kind, meanMs);
@@ -47,6 +55,7 @@ export class FaultInjector {
   /** Ends all faults; nothing strikes any more. */
   stop(): void {
     this.#isStopped = true;
+    this.#stoppedMs = this.#cluster.world.nowMs;
     for (const fault of [...this.#underWay]) this.#end(fault);
   }
 

@@ -1,0 +1,100 @@
+/**
+ * Many hours of simulation, of every kind there is, until enough are together: dense runs in which rare things meet, short ones of many
+ * seeds and longer ones of few; and sparse runs over a working day, which make most of the hours. What an hour holds is said with the sum.
+ */
+import { hoursOf, processorMs, told } from './seeds.ts';
+import type { RunReport } from './simulation.ts';
+import { type Run, simulateMany } from './threads.ts';
+
+type Kind = Required<Omit<Run, 'seed'>>;
+
+const DAY: Kind = { hours: 8, pace: 'sparse' };
+const HOUR: Kind = { hours: 1, pace: 'dense' };
+const MOMENT: Kind = { hours: 0.05, pace: 'dense' };
+/** Taken in turn: of 49.6 hours 1.6 dense ones, which take about as long as the others. */
+const KINDS: readonly Kind[] = [
+  ...[MOMENT, MOMENT, DAY, MOMENT, MOMENT, DAY, MOMENT, MOMENT, DAY],
+  ...[MOMENT, MOMENT, DAY, MOMENT, MOMENT, DAY, MOMENT, MOMENT, DAY, HOUR],
+];
+const PROGRESS_EVERY_MS = 20_000;
+
+export interface ManyHours {
+  readonly first: number;
+  readonly hours: number;
+  readonly threads: number;
+  readonly print: (line: string) => void;
+}
+
+export async function simulateHours({
+  first,
+  hours,
+  threads,
+  print,
+}: ManyHours): Promise<readonly RunReport[]> {
+  const began = { wallMs: performance.now(), processorMs: processorMs() };
+  const reports: RunReport[] = [];
+  let [begunHours, begun, printedMs] = [0, 0, began.wallMs];
+  const next = (): Run | null => {
+    if (begunHours >= hours) return null;
+    const kind = KINDS[begun % KINDS.length] as Kind;
+    begunHours += kind.hours;
+    return { ...kind, seed: first + begun++ };
+  };
+  const took = () => ({
+    wallMs: performance.now() - began.wallMs,
+    processorMs: processorMs() - began.processorMs,
+  });
+  const onReport = (report: RunReport): void => {
+    reports.push(report);
+    if (report.findings.length > 0) print(told(report));
+    if (performance.now() - printedMs < PROGRESS_EVERY_MS) return;
+    printedMs = performance.now();
+    print(progress(reports, took()));
+  };
+  await simulateMany({ threads, next, onReport });
+  for (const pace of ['dense', 'sparse'] as const) {
+    print(`${pace}: ${contents(reports.filter((report) => report.pace === pace))}`);
+  }
+  print(progress(reports, took()));
+  return reports.sort((a, b) => a.seed - b.seed);
+}
+
+interface Took {
+  readonly wallMs: number;
+  readonly processorMs: number;
+}
+
+/** How far it has come: also the last line, with the sum. */
+export function progress(reports: readonly RunReport[], { wallMs, processorMs: cpuMs }: Took): string {
+  const hours = hoursOf(reports);
+  const perMinute = (ms: number): string => ((hours / ms) * 60_000).toFixed(1);
+  const found = reports.filter(({ findings }) => findings.length > 0).length;
+  return (
+    `${hours.toFixed(1)} virtual hours in ${reports.length} runs, ${perMinute(wallMs)} a minute, ` +
+    `${perMinute(cpuMs)} a minute of one core; ${totals(reports)}; ${found} runs with findings`
+  );
+}
+
+function contents(reports: readonly RunReport[]): string {
+  const hours = hoursOf(reports);
+  if (hours === 0) return 'none';
+  const each = sums(reports).map(([what, sum]) => `${(sum / hours).toFixed(0)} ${what}`);
+  return `${hours.toFixed(1)} hours, each with ${each.join(', ')}`;
+}
+
+function totals(reports: readonly RunReport[]): string {
+  return sums(reports)
+    .map(([what, sum]) => `${sum} ${what}`)
+    .join(', ');
+}
+
+function sums(reports: readonly RunReport[]): readonly (readonly [string, number])[] {
+  const sum = (count: (report: RunReport) => number): number =>
+    reports.reduce((all, report) => all + count(report), 0);
+  return [
+    ['calls', sum(({ calls }) => calls)],
+    ['grants', sum(({ grants }) => grants)],
+    ['faults', sum(({ faults }) => [...faults.values()].reduce((all, count) => all + count, 0))],
+    ['changes of leader', sum(({ takeOvers }) => takeOvers)],
+  ];
+}

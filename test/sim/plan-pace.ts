@@ -1,0 +1,29 @@
+/**
+ * How closely things follow each other in a run. Dense, as a seed chooses: calls and faults every few seconds, so that they meet.
+ * Sparse: workers that think for minutes and faults minutes apart, as in service, so that hours go by in which something can build up, and
+ * each fault meets a system that has come to rest. Drawn apart from the rest of the plan, which stays as it is.
+ */
+import type { Plan } from './plan.ts';
+import type { World } from './world/world.ts';
+
+export const PACES = ['dense', 'sparse'] as const;
+export type Pace = (typeof PACES)[number];
+
+const THINK_MS = [60_000, 120_000, 300_000];
+const HOLD_MS = [400, 20_000, 120_000];
+/** Of the TTL: the library's own calls come about so often. */
+const KEEPALIVE_SHARES = [0.4, 0.7];
+const FAULT_EVERY_MS = [120_000, 400_000, 1_800_000];
+
+export function paced(plan: Plan, pace: Pace, world: World): Plan {
+  if (pace === 'dense') return plan;
+  const random = world.random('pace');
+  const habits = {
+    ...plan.habits,
+    thinkMs: random.pick(THINK_MS),
+    holdMs: random.pick(HOLD_MS),
+    keepaliveShare: random.pick(KEEPALIVE_SHARES),
+  };
+  const faults = new Map([...plan.faults.keys()].map((kind) => [kind, random.pick(FAULT_EVERY_MS)]));
+  return { ...plan, habits, faults };
+}
