@@ -18,7 +18,7 @@ const KINDS: readonly Kind[] = [
 ];
 const PROGRESS_EVERY_MS = 20_000;
 
-export interface ManyHours {
+interface ManyHours {
   readonly first: number;
   readonly hours: number;
   readonly threads: number;
@@ -65,7 +65,7 @@ interface Took {
 }
 
 /** How far it has come: also the last line, with the sum. */
-export function progress(reports: readonly RunReport[], { wallMs, processorMs: cpuMs }: Took): string {
+function progress(reports: readonly RunReport[], { wallMs, processorMs: cpuMs }: Took): string {
   const hours = hoursOf(reports);
   const perMinute = (ms: number): string => ((hours / ms) * 60_000).toFixed(1);
   const found = reports.filter(({ findings }) => findings.length > 0).length;

@@ -6,8 +6,7 @@
 import type { Plan } from './plan.ts';
 import type { World } from './world/world.ts';
 
-export const PACES = ['dense', 'sparse'] as const;
-export type Pace = (typeof PACES)[number];
+export type Pace = 'dense' | 'sparse';
 
 const THINK_MS = [60_000, 120_000, 300_000];
 const HOLD_MS = [400, 20_000, 120_000];
