@@ -28,12 +28,13 @@ export function* chunksOf(state: State): Generator<Uint8Array> {
 /** False: `isOver` became true, after which no further chunk is taken nor written. */
 export async function writePaced(
   writer: SnapshotWriter,
-  chunks: Iterator<Uint8Array>,
+  chunks: Iterable<Uint8Array>,
   { clock, timers, isOver }: Pick<Runtime, 'clock' | 'timers'> & { readonly isOver: () => boolean },
 ): Promise<boolean> {
   const startMs = clock.monotonicMs();
+  const steps = chunks[Symbol.iterator]();
   while (!isOver()) {
-    const chunk = chunks.next();
+    const chunk = steps.next();
     if (chunk.done === true) return true;
     const aheadMs = startMs + writer.bytes / BYTES_PER_MS_MAX - clock.monotonicMs();
     if (aheadMs > 0) await pause(timers, aheadMs);

@@ -1,15 +1,18 @@
 /**
  * When to write a snapshot, having it written, and trimming the log behind it (rules L3, L4, L5). In a group a standby writes it, frozen at
  * one index, because making it takes seconds for a large state and the leader must not stand still. Without a standby, or when none
- * gets on with it, the leader turns the state into bytes between two entries and sends them while it goes on serving.
+ * gets on with it, the leader replays the log on a second state, which stands at one index, and writes that; both in slices of a few
+ * milliseconds, while it goes on serving.
  */
-import { decodeEntry, type State } from '../../core/index.ts';
+import { assert, decodeEntry, type State } from '../../core/index.ts';
 import type { Leadership, LockLog, LogPosition, SnapshotManifest } from '../../log/port.ts';
 import { SnapshotWriter } from '../../log/snapshot-writer.ts';
 import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
+import { recover } from './recovery.ts';
 import { chunksOf, writePaced } from './snapshot-chunks.ts';
 import { type AuditHold, auditHold, trimBound } from './trim-bound.ts';
+import { unhurried } from './unhurried-log.ts';
 
 const FIRST_SNAPSHOT_BYTES = 64 * 1024 * 1024;
 /** After one that failed the log grows by this share of what makes one due before the next is tried. */
@@ -19,8 +22,23 @@ const LOOK_MS = 500;
 /** A standby that has not written a chunk for so long, or claimed the snapshot, is not waited for. */
 const STANDBY_MS_MAX = 10_000;
 
+/** A state of so many records is made into bytes between two entries: that takes less than replaying the log, some 50 ms. */
+const ONE_PASS_RECORDS_MAX = 10_000;
+/**
+ * Up to here a second state fits beside the first: together they are no larger than the million of locks for which there has to be room. Beyond,
+ * the leader stands still for one pass, which is better than running out of memory.
+ */
+const SECOND_STATE_RECORDS_MAX = 500_000;
+
 /** A standby should have written it, and has not: the leader writes the next one itself. */
 class NotWrittenError extends Error {}
+
+/** A state at one index, as bytes. */
+interface Frozen {
+  readonly chunks: Iterable<Uint8Array>;
+  readonly at: LogPosition;
+  readonly eventHash: string;
+}
 
 export interface SnapshotsOptions {
   readonly runtime: Runtime;
@@ -129,15 +147,26 @@ export class Snapshots {
   }
 
   /** Null: this leadership is over. */
-  async #writeItself(state: State, { index, hash }: LogPosition): Promise<SnapshotManifest | null> {
+  async #writeItself(state: State, at: LogPosition): Promise<SnapshotManifest | null> {
     const { runtime, log, leadership } = this.#options;
-    // All of them now: with the next entry the state is another one.
-    const chunks = [...chunksOf(state)];
-    const place = { index, hash, eventHash: state.eventHash };
-    const writer = new SnapshotWriter(log, await log.openSnapshot(leadership));
     const isOver = (): boolean => this.#isStopped;
-    const isWhole = await writePaced(writer, chunks.values(), { ...runtime, isOver });
-    return isWhole ? writer.manifest(place) : null;
+    const records = state.holds + state.waits + state.sessions.size;
+    const isOnePass = records <= ONE_PASS_RECORDS_MAX || records > SECOND_STATE_RECORDS_MAX;
+    // All chunks now, if ever: with the next entry the state is another one.
+    const frozen = isOnePass ? { chunks: [...chunksOf(state)], at, eventHash: state.eventHash } : null;
+    const writer = new SnapshotWriter(log, await log.openSnapshot(leadership));
+    const { chunks, at: place, eventHash } = frozen ?? (await this.#replayed(isOver));
+    const isWhole = await writePaced(writer, chunks, { ...runtime, isOver });
+    return isWhole ? writer.manifest({ ...place, eventHash }) : null;
+  }
+
+  /** A state of its own, from the log: nothing changes it any more. */
+  async #replayed(isOver: () => boolean): Promise<Frozen> {
+    const { log, runtime } = this.#options;
+    const { state, head } = await recover(unhurried(log, runtime.timers, isOver), runtime.logger);
+    assert(isOver() || head.index > 0, 'a leader has committed an entry');
+    assert(state.index === head.index, 'the second state stands where its log was read to');
+    return { chunks: chunksOf(state), at: head, eventHash: state.eventHash };
   }
 
   /** Opens a snapshot and waits until a standby has written it. Null: this leadership is over. */

@@ -56,7 +56,7 @@ class Scene {
 test('a standby writes it, frozen at one index, while the leader goes on; then it follows again', async () => {
   const scene = new Scene();
   await scene.group.led();
-  await scene.group.runtime.pass(1_000);
+  await scene.group.runtime.pass(2_000);
   await scene.hold();
   const { runtime, store } = scene.group;
   await scene.until(() => store.openedSnapshot()?.serverId != null, 3_000);
@@ -88,7 +88,7 @@ test('a standby writes it, frozen at one index, while the leader goes on; then i
 test('with two of them the log is trimmed, but not before an attached standby (rule L4)', async () => {
   const scene = new Scene();
   await scene.group.led();
-  await scene.group.runtime.pass(1_000);
+  await scene.group.runtime.pass(2_000);
   const { runtime, store } = scene.group;
   await scene.hold();
   await scene.until(() => scene.snapshots.length === 1, 10_000);
@@ -118,7 +118,7 @@ test('with two of them the log is trimmed, but not before an attached standby (r
 test('standbys that do not get on with it are not waited for: the leader writes it', async () => {
   const scene = new Scene();
   await scene.group.led();
-  await scene.group.runtime.pass(1_000);
+  await scene.group.runtime.pass(2_000);
   for (const { log } of await scene.standbys()) log.claimSnapshot = () => Promise.resolve(false);
   await scene.hold();
   await scene.group.runtime.pass(9_000);
@@ -131,7 +131,7 @@ test('standbys that do not get on with it are not waited for: the leader writes 
 test('one that dies while it writes is replaced by the leader', async () => {
   const scene = new Scene();
   await scene.group.led();
-  await scene.group.runtime.pass(1_000);
+  await scene.group.runtime.pass(2_000);
   const { store } = scene.group;
   const died = new Set<string>();
   for (const { log, name } of await scene.standbys()) {
@@ -152,7 +152,7 @@ test('one that dies while it writes is replaced by the leader', async () => {
 test('a snapshot for a leader that is deposed meanwhile is never committed (rule L3)', async () => {
   const scene = new Scene();
   const first = await scene.group.led();
-  await scene.group.runtime.pass(1_000);
+  await scene.group.runtime.pass(2_000);
   await scene.hold();
   const { runtime, store } = scene.group;
   await scene.until(() => store.openedSnapshot()?.serverId != null, 3_000);
@@ -168,7 +168,7 @@ test('a snapshot for a leader that is deposed meanwhile is never committed (rule
 test('one that shows another state than the log says is not taken', async () => {
   const scene = new Scene();
   await scene.group.led();
-  await scene.group.runtime.pass(1_000);
+  await scene.group.runtime.pass(2_000);
   for (const { log } of await scene.standbys()) {
     const { offerSnapshot } = log;
     log.offerSnapshot = (manifest) => offerSnapshot.call(log, { ...manifest, eventHash: 'f'.repeat(64) });
