@@ -21,15 +21,22 @@ export class Clients {
     return outgoing;
   }
 
-  close(link: FrontEndLink, client: number): void {
+  /** Those of them that there were, closed now. */
+  close(link: FrontEndLink, numbers: readonly number[]): readonly Outgoing[] {
     const clients = this.#byLink.get(link);
-    const gone = clients?.get(client);
-    if (gone !== undefined) gone.isClosed = true;
-    clients?.delete(client);
+    const gone = numbers.flatMap((client) => clients?.get(client) ?? []);
+    for (const client of gone) {
+      client.isClosed = true;
+      clients?.delete(client.client);
+    }
+    return gone;
   }
 
-  closeAll(link: FrontEndLink): void {
-    for (const client of this.#byLink.get(link)?.values() ?? []) client.isClosed = true;
+  /** All of a front end, closed now. */
+  closeAll(link: FrontEndLink): readonly Outgoing[] {
+    const gone = [...(this.#byLink.get(link)?.values() ?? [])];
+    for (const client of gone) client.isClosed = true;
     this.#byLink.delete(link);
+    return gone;
   }
 }

@@ -8,13 +8,9 @@ import { type Applied, liveSessions, read, type State, sessionStatus } from '../
 import type { Batch } from './inbox.ts';
 import { Leases } from './leases.ts';
 import { sessionToTell } from './notices.ts';
-import { type FrontEndLink, Outbox, type Outgoing } from './outbox.ts';
+import { Outbox, type Outgoing } from './outbox.ts';
 import type { RecentEvents } from './recent-events.ts';
-
-interface Route {
-  readonly to: Outgoing;
-  readonly attach: number;
-}
+import { Routes } from './routes.ts';
 
 interface PendingKeepalive {
   readonly to: Outgoing;
@@ -40,7 +36,7 @@ export class Publisher {
   readonly leases = new Leases();
   readonly #makeMark: () => Mark;
   readonly #outbox = new Outbox();
-  readonly #routes = new Map<SessionId, Route>();
+  readonly #routes = new Routes();
   #keepalives: PendingKeepalive[] = [];
 
   /** `makeMark`: for the commit that is being published. */
@@ -79,7 +75,7 @@ export class Publisher {
     const attached = new Set<SessionId>();
     for (const { client, session, attach } of sessions) {
       if (state.sessions.get(session)?.attach !== attach) continue;
-      this.#routes.set(session, { to: clientOf(client), attach });
+      this.#routes.set(session, clientOf(client), attach);
       attached.add(session);
     }
     if (seen.lineage !== position.lineage || attached.size === 0) return;
@@ -149,21 +145,20 @@ export class Publisher {
     return statuses;
   }
 
-  /** A front end, or one of its client streams, is gone. */
-  forget(link: FrontEndLink, client?: number): void {
-    for (const [session, { to }] of this.#routes) {
-      if (to.link === link && (client === undefined || to.client === client)) this.#routes.delete(session);
-    }
+  /** These client streams have closed. */
+  forget(gone: readonly Outgoing[]): void {
+    if (gone.length === 0) return;
+    for (const to of gone) this.#routes.close(to);
     this.#keepalives = this.#keepalives.filter(({ to }) => !to.isClosed);
   }
 
   /** Where a session's notices go from now on, and its lease. */
   #learn(command: Command, result: CommandResult, to: Outgoing, nowMs: number): void {
     if (command.type === 'openSession' && result.type === 'opened') {
-      this.#routes.set(result.session, { to, attach: 1 });
+      this.#routes.set(result.session, to, 1);
       this.leases.add(result.session, command.ttlMs, nowMs);
     } else if (command.type === 'attach' && result.type === 'attached') {
-      this.#routes.set(command.session, { to, attach: command.attach });
+      this.#routes.set(command.session, to, command.attach);
       this.leases.add(command.session, result.ttlMs, nowMs);
     }
   }

@@ -105,15 +105,11 @@ export class Reception {
       if (keepalive !== undefined && this.#leader.isLeading)
         this.#publisher.keepalive(from, keepalive, nowMs);
     }
-    for (const client of frame.closed) {
-      this.#clients.close(link, client);
-      this.#publisher.forget(link, client);
-    }
+    this.#publisher.forget(this.#clients.close(link, frame.closed));
   }
 
   disconnect(link: FrontEndLink): void {
-    this.#clients.closeAll(link);
-    this.#publisher.forget(link);
+    this.#publisher.forget(this.#clients.closeAll(link));
     this.#publisher.leases.reattached(link);
     this.#connected.delete(link);
     this.#applied.delete(link);
