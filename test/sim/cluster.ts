@@ -117,6 +117,17 @@ export class Cluster {
     (this.hosts[0] as Host).sidecar.kill();
   }
 
+  /** An operator has begun a new lineage of this group's log (rule S10). */
+  beginLineage(group: ReplicaGroup): void {
+    const { alias, judge, store } = group;
+    judge.beginLineage(store.lineage);
+    store.judge = judge;
+    for (const { sidecar } of this.hosts) {
+      sidecar.store.forgetOwners(alias);
+      sidecar.forgetAcknowledged(alias);
+    }
+  }
+
   startApplication(host: Host, place: number): void {
     const name = `app ${host.sidecar.name}-${place}`;
     host.applications[place] = new Application({
@@ -213,7 +224,7 @@ export class Cluster {
         name: sidecar.linkPart(group.alias),
         judge: group.judge,
         machine,
-        lineage: group.store.lineage,
+        lineage: () => group.store.lineage,
         findings,
         renewalProblem: (session) => this.#silence.renewalProblem(sidecar, group.alias, session),
         leads: (life) => group.leads(life),
@@ -245,16 +256,24 @@ export class Cluster {
     const group = this.groups.find((one) => one.alias === alias) as Group;
     let isGivenUp = true;
     for (const { sidecar: node } of this.hosts) {
-      if (node.store.envelopeOf(alias, before.session) === undefined) continue;
+      const isOfThisLife = before.lineage === group.store.lineage;
+      if (isOfThisLife && node.store.envelopeOf(alias, before.session) === undefined) continue;
       const isSilent = node.sidecar === null || node.process.isPaused;
       if (isSilent) isGivenUp = false;
       if (isSilent || node.sidecar?.held(`${alias}/${before.name}`, before.token).held !== true) continue;
       isGivenUp = false;
-      const { session, name, token } = before;
+      const { lineage, session, name, token } = before;
       const at = this.world.nowMs;
+      if (!isOfThisLife) {
+        this.findings.add(
+          'rule S10',
+          `${alias}/${name}: token ${token} of lineage ${lineage} is still believed in`,
+        );
+        return true;
+      }
       group.judge.client({
         type: 'heldInterval',
-        lineage: group.store.lineage,
+        lineage,
         session,
         name,
         token,

@@ -73,6 +73,8 @@ export interface Plan {
   readonly leaseMs: number;
   /** Ends with an old copy of the storage in its place (rule S10). */
   readonly rollsBack: boolean;
+  /** After that an operator begins a new lineage, and all goes on in it. */
+  readonly beginsAnew: boolean;
   readonly sidecars: number;
   readonly applicationsPerSidecar: number;
   readonly workersPerApplication: number;
@@ -119,6 +121,7 @@ export function makePlan(world: World): Plan {
     finishesUpgrade: true,
     leaseMs: 5_000,
     rollsBack: false,
+    beginsAnew: false,
     sidecars: isOneProcess ? 1 : random.pick([1, 2, 2, 3, 3, 4, 5]),
     applicationsPerSidecar: isOneProcess ? random.between(2, 5) : random.between(1, 3),
     workersPerApplication: random.between(1, 2),
@@ -146,7 +149,8 @@ export function makePlan(world: World): Plan {
     sleepMs: LONG_SLEEPS_MS,
   };
   const ofGroup = withReplicas(withLocks(plain, world.random('locks')), world.random('replicas'));
-  return withPrograms(ofGroup, world.random('programs'));
+  const beginsAnew = ofGroup.rollsBack && world.random('lineage').chance(0.8);
+  return withPrograms({ ...ofGroup, beginsAnew }, world.random('programs'));
 }
 
 /** Half of all runs have groups of several replicas. */

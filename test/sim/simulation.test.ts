@@ -183,6 +183,34 @@ describe('two versions of the program side by side', () => {
   );
 });
 
+describe('a storage that is rolled back', () => {
+  it.each([701, 702, 703])(
+    'seed %i: the group halts, an operator begins a new lineage, and everybody locks again',
+    async (seed) => {
+      const report = await simulate({
+        seed,
+        hours: HOURS,
+        changePlan: (plan) => ({
+          ...{
+            ...plan,
+            isOneProcess: false,
+            replicas: 3,
+            sidecars: 2,
+            names: 2,
+            rollsBack: true,
+            beginsAnew: true,
+          },
+          config: { ...plan.config, ttlMs: 8_000, sessions: 5_000, heldLocks: 1_000, locksPerClient: 100 },
+          habits: { ...plan.habits, thinkMs: 1_000, holdMs: 4_000 },
+        }),
+      });
+      expect(report.findings).toEqual([]);
+      expect(report.faults.get('newLineage')).toBe(1);
+    },
+    RUN_MS,
+  );
+});
+
 describe('one process, as leasehold dev is', () => {
   it.each([301, 302, 303])(
     'seed %i: kill -9 of server and sidecar together, again and again',

@@ -111,10 +111,7 @@ async function story(
   injector.stop();
   if (plan.finishesUpgrade) finishUpgrade(cluster);
   const copy = oldCopy();
-  if (copy !== null) {
-    await rollBack(cluster, copy);
-    return;
-  }
+  if (copy !== null && !(await rollBack(cluster, copy))) return;
   // On a storage that slow a leader may well be taken for dead, or hand over for the time it has lost (rule S6).
   if (plan.logLatencyMs.to <= PROMPT_MS) for (const { judge } of groups) judge.changes.quiet();
   await world.sleep(QUIET_MS);
@@ -247,6 +244,13 @@ function report(cluster: Cluster, injector: FaultInjector): Omit<RunReport, 'hou
     calls: cluster.sidecars.reduce((all, { http }) => all + http.calls, 0),
     writes: resource.writes,
     staleWrites: resource.refusals,
-    faults: injector.struck,
+    faults: withLineages(
+      injector.struck,
+      sum(({ judge }) => judge.lineages.begun),
+    ),
   };
+}
+
+function withLineages(faults: ReadonlyMap<string, number>, begun: number): ReadonlyMap<string, number> {
+  return begun === 0 ? faults : new Map([...faults, ['newLineage', begun] as const]);
 }

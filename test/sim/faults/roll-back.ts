@@ -2,8 +2,11 @@
  * Somebody puts an old copy of the storage back in its place, under a group that runs on (rule S10). What clients saw of it is lost, so what
  * they hold may be granted again: as soon as one of them shows its mark the group must halt, and stay halted.
  */
+import { MemoryLog } from '../../../src/log/memory-log.ts';
+import { planLineage } from '../../../src/server/member/new-lineage.ts';
 import type { Cluster } from '../cluster.ts';
 import type { ReplicaGroup } from '../nodes/replica-group.ts';
+import type { ReplicaServer } from '../nodes/replica-server.ts';
 import { US_PER_MS } from '../world/world.ts';
 
 type OldCopy = ReturnType<ReplicaGroup['store']['copy']>;
@@ -14,6 +17,8 @@ const CALM_MS = 5_000;
 const NOTICED_MS_MAX = 30_000;
 /** Nothing may be committed from the halt on; a look after so long. */
 const HALTED_MS = 10_000;
+/** For everybody to lock again. */
+const TRAFFIC_MS = 60_000;
 
 /** Copies the storage of a group at some moment of the part with faults. */
 export function planCopy(cluster: Cluster, hours: number): () => OldCopy | null {
@@ -29,11 +34,14 @@ export function planCopy(cluster: Cluster, hours: number): () => OldCopy | null 
   return () => copy;
 }
 
-/** The power fails, the copy is put back, everything starts again. Only rule S10 is judged from here on. */
-export async function rollBack(cluster: Cluster, copy: OldCopy): Promise<void> {
+/**
+ * The power fails, the copy is put back, everything starts again. Only rule S10 is judged from here on, until an operator begins a new
+ * lineage. False: that was the end of the run.
+ */
+export async function rollBack(cluster: Cluster, copy: OldCopy): Promise<boolean> {
   const { world, findings } = cluster;
   const group = groupOf(cluster);
-  if (group === null) return;
+  if (group === null) return false;
   await world.sleep(CALM_MS);
   const isKnown = cluster.sidecars.some(({ store }) =>
     store
@@ -44,7 +52,7 @@ export async function rollBack(cluster: Cluster, copy: OldCopy): Promise<void> {
       ),
   );
   // Nobody has seen what is lost.
-  if (!isKnown) return;
+  if (!isKnown) return false;
   findings.judgeOnly('rule S10');
   for (const server of group.servers) group.kill(server);
   world.trace?.(`ROLL-BACK of ${group.alias} from ${group.store.head().index} to ${copy.head().index}`);
@@ -54,12 +62,32 @@ export async function rollBack(cluster: Cluster, copy: OldCopy): Promise<void> {
   while (group.store.standing().halted === null && world.nowUs < untilUs) await world.sleep(100);
   if (group.store.standing().halted === null) {
     findings.add('rule S10', `${group.alias}: its log was rolled back, and it is served on`);
-    return;
+    return false;
   }
   const { index } = group.store.head();
   await world.sleep(HALTED_MS);
-  if (group.store.head().index === index) return;
-  findings.add('rule S10', `${group.alias}: entries were committed after it halted at ${index}`);
+  if (group.store.head().index !== index)
+    findings.add('rule S10', `${group.alias}: entries were committed after it halted at ${index}`);
+  if (!cluster.plan.beginsAnew || findings.all.length > 0) return false;
+  await beginAnew(cluster, group);
+  return true;
+}
+
+/** As `leasehold group new-lineage --yes` does; then traffic, until the time without grants is over. */
+async function beginAnew(cluster: Cluster, group: ReplicaGroup): Promise<void> {
+  const { world, findings } = cluster;
+  const { life } = (group.servers[0] as ReplicaServer).process;
+  if (life === null) throw new Error('a halted server is up');
+  world.mustSettle();
+  const log = new MemoryLog(group.store);
+  const { tokenFloor, quietMs } = await planLineage(log, life.runtime, group.config);
+  const lineage = await log.beginLineage({ tokenFloor, quietMs });
+  world.trace?.(
+    `NEW LINEAGE ${lineage} of ${group.alias}: quiet for ${quietMs} ms, tokens above ${tokenFloor}`,
+  );
+  cluster.beginLineage(group);
+  findings.judgeAll();
+  await world.sleep(quietMs + TRAFFIC_MS);
 }
 
 function groupOf({ groups }: Cluster): ReplicaGroup | null {

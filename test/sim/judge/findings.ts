@@ -24,6 +24,11 @@ export class Findings {
     this.#only = property;
   }
 
+  /** What is judged from now on is known again. */
+  judgeAll(): void {
+    this.#only = null;
+  }
+
   /** The run ends with the first one: what follows it is mostly its consequence. */
   add(property: string, message: string): void {
     if (this.#only !== null && property !== this.#only) return;

@@ -37,7 +37,7 @@ function tapped() {
     name: 'link',
     judge: judge as GroupJudge,
     machine,
-    lineage: 'lineage',
+    lineage: () => 'lineage',
     findings,
     renewalProblem: () => null,
     leads: () => true,

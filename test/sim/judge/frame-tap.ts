@@ -45,7 +45,8 @@ export interface FrameTapOptions {
   readonly name: string;
   readonly judge: GroupJudge;
   readonly machine: Machine;
-  readonly lineage: string;
+  /** Of the group's log now. */
+  readonly lineage: () => string;
   readonly findings: Findings;
   /** Why the sidecar must not renew this session now; null: it may (rule A3). */
   readonly renewalProblem: (session: SessionId) => string | null;
@@ -139,7 +140,8 @@ export class FrameTap implements FrameWatch {
   }
 
   #answered(sent: Sent, answer: ServerFrame['answers'][number]['body']): void {
-    const { judge, lineage } = this.#options;
+    const { judge } = this.#options;
+    const lineage = this.#options.lineage();
     const { body } = sent;
     // Rule S9: what gives something back, or keeps it, has no rate limit.
     if (answer.type === 'rejected' && answer.code === 'RATE_LIMITED' && !LIMITED.has(body.type))
@@ -158,7 +160,7 @@ export class FrameTap implements FrameWatch {
     }
   }
 
-  /** The sidecar has started again and knows of no acknowledgement. */
+  /** The sidecar has started again, or the group begun anew, and knows of no acknowledgement. */
   restarted(): void {
     this.#acknowledgedMs.clear();
   }
@@ -166,6 +168,7 @@ export class FrameTap implements FrameWatch {
   /** Rule A1, in the moment in which the sidecar tells the deadline of a grant. */
   checkDeadline(session: SessionId, token: Token, { deadlineMonotonicNs }: Deadline): void {
     const { judge, findings } = this.#options;
+    if (!judge.lineages.isOfThis(token)) return;
     const ttlMs = judge.ttlOf(session);
     const sentMs = this.#acknowledgedMs.get(session);
     const toldMs = Number(deadlineMonotonicNs) / 1e6;

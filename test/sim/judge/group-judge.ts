@@ -15,6 +15,7 @@ import type { Life } from '../world/process.ts';
 import type { World } from '../world/world.ts';
 import { ChangeWatch } from './change-watch.ts';
 import type { Findings } from './findings.ts';
+import { LineageWatch } from './lineage-watch.ts';
 
 /** Grants of one name that are remembered: more than there are threads that could hold one. */
 const GRANTS_REMEMBERED = 64;
@@ -32,6 +33,7 @@ interface Moment {
 }
 
 export interface GrantKnown {
+  readonly lineage: string;
   readonly name: string;
   readonly session: SessionId;
   readonly token: Token;
@@ -65,12 +67,13 @@ export interface GroupJudgeOptions {
 
 export class GroupJudge {
   /** The group's state by the judge's own reading of the log. */
-  readonly state: State;
+  state: State;
   readonly #world: World;
   readonly #options: GroupJudgeOptions;
   readonly #configs = new Map<number, NamespaceConfig | null>();
-  readonly #checker: HistoryChecker;
-  readonly #model: NaiveModel;
+  #checker: HistoryChecker;
+  #model: NaiveModel;
+  #lineage: string;
   readonly #builtAt = new Map<string, Moment>();
   readonly #builtBy = new WeakMap<Life, number>();
   /** The latest grants of each name that somebody may hold, or believe that he does. */
@@ -95,15 +98,33 @@ export class GroupJudge {
   readonly changes: ChangeWatch;
   /** Whether a front end had come to the leader before this step and is not ready yet (rule S4). */
   isReattaching: (leader: Life, beforeStep: number) => boolean = () => false;
+  readonly lineages: LineageWatch;
   readonly tally: LockTally = { shared: 0, semaphore: 0, joined: 0, partlyReleased: 0, permitsCut: 0 };
 
   constructor(world: World, options: GroupJudgeOptions) {
     this.#world = world;
     this.#options = options;
+    this.#lineage = options.lineage;
     this.state = createState(options.lineage);
     this.#model = new NaiveModel(options.lineage);
     this.#checker = new HistoryChecker({ configs: this.#configs });
+    this.lineages = new LineageWatch(world, options.findings, options.alias);
     this.changes = new ChangeWatch(world, options.findings, options.alias);
+  }
+
+  /** Rule S10: an empty log has taken the place of the one there was. */
+  beginLineage(lineage: string): void {
+    const longestMs = Math.max(0, ...this.#ttls.values()) + (this.state.config?.lockDelayMs ?? 0);
+    const leaseMs = longestMs / this.#options.fastestRate;
+    this.lineages.begins({ highest: this.state.lastToken, leaseMs });
+    this.#lineage = lineage;
+    this.state = createState(lineage);
+    this.#model = new NaiveModel(lineage);
+    this.#configs.clear();
+    this.#checker = new HistoryChecker({ configs: this.#configs });
+    this.#eventHashes.length = 1;
+    for (const known of [this.#builtAt, this.#ttls, this.heardAtUs, this.#knocked, this.#heardAtStep])
+      known.clear();
   }
 
   get alias(): string {
@@ -195,7 +216,8 @@ export class GroupJudge {
   }
 
   client(record: ClientRecord): void {
-    this.#checker.client(record);
+    // Of a lineage that is over, and whose end this judge has not read: what was granted there it cannot know.
+    if (record.lineage === this.#lineage) this.#checker.client(record);
   }
 
   acknowledged(session: SessionId, sentAtUs: number): void {
@@ -203,7 +225,7 @@ export class GroupJudge {
     if (ttlMs === undefined) return;
     this.client({
       type: 'keepaliveAcknowledged',
-      lineage: this.#options.lineage,
+      lineage: this.#lineage,
       session,
       sentAt: sentAtUs / 1_000,
       // The TTL is counted on a clock that may run faster than the run's own.
@@ -296,9 +318,10 @@ export class GroupJudge {
 
   #granted({ name, session, token, mode }: Extract<LockEvent, { type: 'granted' }>): void {
     if (mode !== 'exclusive') this.tally[mode]++;
+    this.lineages.granted(name, token);
     const known = this.#latest.get(name) ?? [];
     const latest = known.filter((one) => this.#isHeld(one) || !this.#options.isGivenUp(one));
-    latest.push({ name, session, token });
+    latest.push({ lineage: this.#lineage, name, session, token });
     this.#latest.set(name, latest.slice(-GRANTS_REMEMBERED));
   }
 
@@ -333,6 +356,7 @@ export class GroupJudge {
         // A new leader counts a full TTL for everybody (rule S5).
         for (const session of this.heardAtUs.keys()) this.#heard(session);
         this.tookOverAtUs = this.#world.nowUs;
+        if (this.state.index === 1) this.lineages.tookOver(event.token);
         this.changes.tookOver(event.reason);
         return;
       default:

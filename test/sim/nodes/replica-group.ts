@@ -71,6 +71,7 @@ export class ReplicaGroup implements Group {
           onDeposed: (life) => {
             for (const link of this.#relays) link.deposed(life);
           },
+          onReplaced: (server) => this.#restart(server),
           onHalted: (server, error) => this.#halted(server, error),
         }),
     );
@@ -214,6 +215,10 @@ export class ReplicaGroup implements Group {
     const isTooOld = error instanceof Error && error.name === 'BehaviourTooHighError';
     if (isTooOld && server.program === 'older') server.runNext('shipped');
     else this.#failed(server, error);
+    this.#restart(server);
+  }
+
+  #restart(server: ReplicaServer): void {
     this.#world.afterMs(this.#random.between(RESTART_MS_MIN, RESTART_MS_MAX), () => {
       this.kill(server);
       this.startAgain(server);

@@ -41,6 +41,8 @@ export interface ReplicaServerOptions {
   /** Its ways to the others, by their names. */
   readonly relays: ReadonlyMap<string, RelayLink>;
   readonly onDeposed: (life: Life) => void;
+  /** Its log has begun anew: one that opens it again should take its place. */
+  readonly onReplaced: (server: ReplicaServer) => void;
   /** It cannot go on. */
   readonly onHalted: (server: ReplicaServer, error: unknown) => void;
 }
@@ -100,7 +102,7 @@ export class ReplicaServer {
   }
 
   start(): void {
-    const { group, relays, onDeposed, onHalted, config } = this.#options;
+    const { group, relays, onDeposed, onReplaced, onHalted, config } = this.#options;
     const { store, judge, plan } = group;
     const life = this.process.start();
     const { timers, random } = life.runtime;
@@ -129,6 +131,9 @@ export class ReplicaServer {
       dial: (to, handler) => relays.get(to)?.dial(life, handler) ?? null,
       onCommitted: (entry) => judge.reported(entry),
       onDeposed: () => onDeposed(life),
+      onReplaced: () => {
+        if (!life.isOver) onReplaced(this);
+      },
       onHalted: (error) => {
         if (!life.isOver) onHalted(this, error);
       },

@@ -92,6 +92,12 @@ export class WatchedStateStore extends MemoryStateStore {
     return this.#owners.get(`${alias} ${session}`);
   }
 
+  /** Numbers of sessions begin anew (rule S10). */
+  forgetOwners(alias: string): void {
+    for (const place of [...this.#owners.keys()])
+      if (place.startsWith(`${alias} `)) this.#owners.delete(place);
+  }
+
   /** Whether the sidecar goes on with this group session. */
   keeps(alias: string, session: SessionId): boolean {
     const envelope = this.envelopeOf(alias, session);
@@ -267,6 +273,10 @@ export class SidecarNode {
     for (const tap of this.#options.taps.values()) tap.restarted();
     sidecar.restore();
     this.#sidecar = sidecar;
+  }
+
+  forgetAcknowledged(alias: string): void {
+    this.#options.taps.get(alias)?.restarted();
   }
 
   kill(): void {
