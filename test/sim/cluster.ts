@@ -2,6 +2,8 @@
  * Everything a run consists of, put together from its plan: machines, groups, sidecars, applications, and those who watch.
  */
 
+import { Poison } from './faults/poison.ts';
+import { CulpritWatch } from './judge/culprit-watch.ts';
 import { ExpiryWatch } from './judge/expiry-watch.ts';
 import { FaultsSeen } from './judge/faults-seen.ts';
 import { Findings } from './judge/findings.ts';
@@ -32,6 +34,8 @@ const LOOK_EVERY_MS = 1_000;
 const LONGEST_TTL_MS = 20_000;
 /** A leader spares sessions for so long after a stall: TTL/3 of the longest (rule S6). */
 const SPARED_MS = 20_000;
+/** What a leader says of commands and consequences that throw, where they are meant to. */
+const POISONED = /^(command refused|lock quarantined): /;
 const NEW_YEAR_2026_MS = 1_767_225_600_000;
 
 /** Its `kind` tells them apart. */
@@ -56,6 +60,7 @@ export class Cluster {
   readonly hosts: readonly Host[];
   readonly machines: Machine[] = [];
   readonly #lateEnds: LateEnds;
+  readonly #culprits: CulpritWatch;
   readonly #silence: SilenceWatch;
   readonly #orphans: OrphanWatch;
   readonly #expiries: ExpiryWatch;
@@ -72,6 +77,7 @@ export class Cluster {
     this.stops = new Stops(world);
     this.resource = new FencedResource(this.findings);
     this.#lateEnds = new LateEnds(world, this.findings, this.faultsSeen, 1 - plan.rateSpread);
+    this.#culprits = new CulpritWatch(world, this.findings, this.faultsSeen);
     this.#silence = new SilenceWatch(world, this.findings, this.faultsSeen);
     this.#orphans = new OrphanWatch(world, this.findings, this.faultsSeen);
     this.#expiries = new ExpiryWatch(world, this.findings, this.faultsSeen);
@@ -121,6 +127,7 @@ export class Cluster {
   beginLineage(group: ReplicaGroup): void {
     const { alias, judge, store } = group;
     judge.beginLineage(store.lineage);
+    group.poison.culprits.clear();
     store.judge = judge;
     for (const { sidecar } of this.hosts) {
       sidecar.store.forgetOwners(alias);
@@ -164,7 +171,8 @@ export class Cluster {
     const isSingle = shared !== null || plan.replicas === 1;
     const lineage = `lineage-${alias}`;
     const store = isSingle ? new WatchedStore(lineage) : new LeasedStore(world, lineage, plan.leaseMs);
-    const judge = this.#judge(alias, lineage);
+    const poison = new Poison(world, findings, plan.poisonous);
+    const judge = this.#judge(alias, lineage, poison);
     store.judge = judge;
     const name = (i: number): string => `server-${alias}-${i}`;
     const count = isSingle ? SERVERS_PER_GROUP : plan.replicas;
@@ -179,6 +187,7 @@ export class Cluster {
       judge,
       findings,
       faultsSeen,
+      poison,
       processes,
       onLifeEnded: (life: Life) => this.#lifeEnded(life),
     };
@@ -187,12 +196,13 @@ export class Cluster {
     return new LockGroup(world, { ...common, store, ...onGaveUp });
   }
 
-  #judge(alias: string, lineage: string): GroupJudge {
+  #judge(alias: string, lineage: string, poison: Poison): GroupJudge {
     const { world, plan, findings, faultsSeen } = this;
     return new GroupJudge(world, {
       alias,
       lineage,
       findings,
+      poison,
       fastestRate: 1 + plan.rateSpread,
       isFirstStall: () => faultsSeen.clearBeforeUs(`server ${alias}`) > LONGEST_TTL_MS * 1.02 * US_PER_MS,
       isGivenUp: (over) => this.#isGivenUp(alias, over),
@@ -306,6 +316,7 @@ export class Cluster {
       for (const group of this.groups) {
         group.look();
         this.#lateEnds.look(group);
+        this.#culprits.look(group);
         this.#orphans.look(group, this.sidecars);
       }
       for (const { sidecar } of this.hosts) {
@@ -331,12 +342,14 @@ export class Cluster {
   #process(name: string, machine: Machine): VirtualProcess {
     const known = this.#processes.find((process) => process.name === name);
     if (known !== undefined) return known;
+    const { plan } = this;
     const process = new VirtualProcess(this.world, {
       name,
       machine,
       hasJitter: this.plan.hasJitter,
       onError: ({ name: who }, message, fields) => {
-        if (!this.#expectedErrors.test(message)) {
+        const isPoisoned = plan.poisonous > 0 || plan.faults.has('poisonName');
+        if (!this.#expectedErrors.test(message) && !(isPoisoned && POISONED.test(message))) {
           this.findings.add('error-log', `${who} logged: ${message} ${JSON.stringify(fields)}`);
         }
       },

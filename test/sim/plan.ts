@@ -34,6 +34,9 @@ export const FAULT_KINDS = [
   'storeCut',
   'serverUpgrade',
   'serverDowngrade',
+  'breakNow',
+  'reportStale',
+  'poisonName',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -95,6 +98,8 @@ export interface Plan {
   readonly faults: ReadonlyMap<FaultKind, number>;
   readonly habits: Habits;
   readonly locks: LockHabits;
+  /** Share of the commands that make the state machine throw (rule C13). */
+  readonly poisonous: number;
   /** How long machines sleep, ms. */
   readonly sleepMs: readonly number[];
 }
@@ -107,8 +112,9 @@ const LONG_SLEEPS_MS = [2_600, 8_000, 60_000];
 const SHORT_SLEEPS_MS = [700, 1_200, 1_900, 3_000];
 /** Drawn apart from the rest of the plan: see plan-locks.ts. */
 const OF_GROUPS: readonly FaultKind[] = ['relayCut', 'relayStall', 'storeCut'];
+const OF_ADMINISTRATORS: readonly FaultKind[] = ['breakNow', 'reportStale', 'poisonName'];
 const OF_PROGRAMS: readonly FaultKind[] = ['serverUpgrade', 'serverDowngrade'];
-const DRAWN_APART: readonly FaultKind[] = ['modesChange', ...OF_GROUPS, ...OF_PROGRAMS];
+const DRAWN_APART: readonly FaultKind[] = ['modesChange', ...OF_GROUPS, ...OF_PROGRAMS, ...OF_ADMINISTRATORS];
 
 export function makePlan(world: World): Plan {
   const random = world.random('plan');
@@ -146,11 +152,13 @@ export function makePlan(world: World): Plan {
     faults: makeFaults(random, isOneProcess),
     habits: makeHabits(random),
     locks: PLAIN_LOCKS,
+    poisonous: 0,
     sleepMs: LONG_SLEEPS_MS,
   };
   const ofGroup = withReplicas(withLocks(plain, world.random('locks')), world.random('replicas'));
   const beginsAnew = ofGroup.rollsBack && world.random('lineage').chance(0.8);
-  return withPrograms({ ...ofGroup, beginsAnew }, world.random('programs'));
+  const withVersions = withPrograms({ ...ofGroup, beginsAnew }, world.random('programs'));
+  return withPoison(withVersions, world.random('poison'));
 }
 
 /** Half of all runs have groups of several replicas. */
@@ -172,6 +180,15 @@ function withPrograms(plan: Plan, random: Random): Plan {
   const faults = new Map([...plan.faults, ['serverUpgrade', everyMs()] as const]);
   if (random.chance(0.4)) faults.set('serverDowngrade', everyMs());
   return { ...plan, olderReplicas, finishesUpgrade: random.chance(0.7), faults };
+}
+
+/** What administrators do that is unsafe or rare, and mistakes in the state machine. */
+function withPoison(plan: Plan, random: Random): Plan {
+  const faults = new Map(plan.faults);
+  for (const kind of OF_ADMINISTRATORS)
+    if (random.chance(0.15)) faults.set(kind, random.pick(FAULT_EVERY_MS));
+  const poisonous = random.chance(0.15) ? random.pick([0.002, 0.01, 0.05]) : 0;
+  return { ...plan, faults, poisonous };
 }
 
 /** The rest of a plan, drawn apart from what is above. */
@@ -197,6 +214,7 @@ export function exclusiveOnly(plan: Plan): Plan {
     ...plan,
     replicas: 1,
     olderReplicas: 0,
+    poisonous: 0,
     rollsBack: false,
     locks: PLAIN_LOCKS,
     sleepMs: LONG_SLEEPS_MS,

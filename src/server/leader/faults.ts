@@ -2,7 +2,7 @@
  * What the leader does about a command or a consequence that makes the state machine throw (rule C13): leave the command out
  * and end its session, or put the name out of service; and remember the command, so that a repeat costs nothing.
  */
-import type { Command } from '../../api/entry.ts';
+import type { Command, SessionId } from '../../api/entry.ts';
 import type { ReadQuery } from '../../api/wire.ts';
 import { type CoreFault, canonicalJson, type FaultStep, sha256 } from '../../core/index.ts';
 import type { Logger } from '../../platform/runtime.ts';
@@ -20,6 +20,8 @@ export interface Culprit {
   readonly from: Outgoing;
   readonly id: number;
   readonly message: string;
+  /** For its client it is over from now on; null: it sent nothing for a session. */
+  readonly session: SessionId | null;
 }
 
 export class Faults {
@@ -68,9 +70,10 @@ export class Faults {
   #blameCommand(position: number, batch: Batch, fault: CoreFault): Culprit {
     const command = batch.commands[position] as Command;
     const from = batch.from[position] as Outgoing;
-    const consequence = 'session' in command ? 'its session has been ended' : 'nothing was changed';
+    const consequence = 'session' in command ? 'its session ends' : 'nothing was changed';
     const message = `this request made the state machine fail; ${consequence}`;
-    const culprit = { from, id: batch.ids[position] as number, message };
+    const session = 'session' in command && command.session > 0 ? command.session : null;
+    const culprit = { from, id: batch.ids[position] as number, message, session };
     if (culprit.from === NOBODY && ++this.#ownFaults > OWN_FAULTS_MAX) throw fault;
     this.#logger.error(
       { command: command.type, error: fault.message },
@@ -79,8 +82,6 @@ export class Faults {
     // An administrator may ask for the same again once the cause is mended.
     if (command.type !== 'unquarantine') this.#remember(command);
     for (const list of [batch.commands, batch.from, batch.ids]) list.splice(position, 1);
-    if ('session' in command)
-      prepend(batch, { type: 'expireSessions', sessions: [command.session], cause: 'threw' });
     this.#retry = batch;
     return culprit;
   }

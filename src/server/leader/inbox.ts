@@ -6,6 +6,7 @@
 import type { Command } from '../../api/entry.ts';
 import { COMMANDS_PER_ENTRY_MAX, ENTRY_BYTES_MAX } from '../../api/limits.ts';
 import type { ReadQuery } from '../../api/wire.ts';
+import type { Leases } from './leases.ts';
 import { NOBODY, type Outgoing } from './outbox.ts';
 
 /** Requests that may wait for a place in the log: about ten full entries. */
@@ -34,6 +35,18 @@ export function prepend(batch: Batch, command: Command): void {
   commands.splice(place, 0, command);
   batch.from.splice(place, 0, NOBODY);
   batch.ids.splice(place, 0, 0);
+}
+
+/**
+ * What comes of a condemned session is put to the core as of none (rule C13): refused SESSION_EXPIRED, after a commit like any other
+ * answer. An attach among it would otherwise be the sign of life that the session is not to have any more.
+ */
+export function strike({ commands }: Batch, leases: Pick<Leases, 'hasCondemned' | 'isCondemned'>): void {
+  if (!leases.hasCondemned) return;
+  for (const [place, command] of commands.entries()) {
+    if ('session' in command && leases.isCondemned(command.session))
+      commands[place] = { ...command, session: 0 };
+  }
 }
 
 export class Inbox {

@@ -4,6 +4,7 @@ import { acquireCommand, TTL_MS } from '../../../test/support/core.ts';
 import { attachCommand } from '../../../test/support/virtual/leader-bench.ts';
 import { Poison, poisoned } from '../../../test/support/virtual/poison.ts';
 import type { Command } from '../../api/entry.ts';
+import { LogUnavailableError } from '../../log/errors.ts';
 
 const BEAT_MS = 250;
 
@@ -31,17 +32,58 @@ describe('rule C13: a command that throws', () => {
     expect(front.answerTo(before)).toMatchObject({ type: 'granted' });
     expect(front.answerTo(after)).toMatchObject({ type: 'granted' });
     expect(front.answerTo(read)).toMatchObject({ type: 'lock', lock: { holders: [{ session: other }] } });
+    front.keepalive(1, 4, [culprit, 1]);
+    await bench.runtime.pass(BEAT_MS);
+    expect(front.keepalives.map(({ what }) => what)).toMatchObject([
+      { number: 9, sessions: [{ session: other, alive: true }] },
+      { number: 4, sessions: [{ session: culprit, alive: false }] },
+    ]);
+    expect(bench.stopped).toEqual([]);
+    expect(probe.hits).toBe(1);
+  });
+
+  test('what its session holds is free when its client cannot believe in it any more, and nothing renews it', async () => {
+    const { probe, bench, front } = await poisoned();
+    const [culprit, other] = [await front.open(1), await front.open(2)];
+    await front.acquire(1, { session: culprit, key: 'mine', name: 'mine' });
+    await bench.runtime.pass(TTL_MS / 2);
+    front.keepalive(1, 1, [culprit, 1]);
+    await bench.runtime.pass(BEAT_MS);
+    const renewedMs = bench.runtime.nowMs;
+    probe.command = isAcquireOf('poison');
+    front.ask(1, acquireCommand({ session: culprit, key: 'p', name: 'poison' }));
+    await bench.runtime.pass(1);
+    const isEnded = (): boolean => bench.events.some(({ type }) => type === 'sessionEnding');
+    for (let number = 2; !isEnded() && number < 20; number++) {
+      front.keepalive(1, number, [culprit, 1]);
+      front.keepalive(2, number, [other, 1]);
+      expect(await front.get(1, attachCommand(culprit, number))).toMatchObject({ code: 'SESSION_EXPIRED' });
+      expect(bench.leader.state.locks.get('mine')?.hold?.record.session.id).toBe(culprit);
+      await bench.runtime.pass(TTL_MS / 10);
+    }
+    expect(bench.runtime.nowMs - renewedMs).toBeGreaterThanOrEqual(TTL_MS - BEAT_MS);
+    expect(bench.runtime.nowMs - renewedMs).toBeLessThan(TTL_MS * 1.2);
     expect(bench.events).toContainEqual({ type: 'sessionEnding', session: culprit, cause: 'threw' });
     expect(bench.events).toContainEqual(
       expect.objectContaining({ type: 'expired', name: 'mine', cause: 'threw' }),
     );
     expect(bench.events.filter(({ type }) => type === 'sessionEnding')).toHaveLength(1);
-    await bench.runtime.pass(BEAT_MS);
-    expect(front.keepalives.map(({ what }) => what)).toMatchObject([
-      { number: 9, sessions: [{ session: other, alive: true }] },
-    ]);
+  });
+
+  test('while the log does not answer the state waits to be made again, and the leader stays', async () => {
+    const { probe, bench, front } = await poisoned();
+    const session = await front.open(1);
+    probe.command = isAcquireOf('poison');
+    const { log } = bench;
+    const { snapshots } = log;
+    log.snapshots = () => Promise.reject(new LogUnavailableError('no quorum'));
+    const [bad] = front.ask(1, acquireCommand({ session, key: 'p', name: 'poison' }));
+    await bench.runtime.pass(1_000);
+    expect(front.answerTo(bad)).toBeUndefined();
+    log.snapshots = snapshots;
+    await bench.runtime.pass(1_000);
+    expect(front.answerTo(bad)).toMatchObject({ type: 'rejected', code: 'INVALID' });
     expect(bench.stopped).toEqual([]);
-    expect(probe.hits).toBe(1);
   });
 
   test('nothing of it stands in the log, and a replica that starts anew has the same state', async () => {
@@ -95,6 +137,10 @@ describe('rule C13: a command that throws', () => {
       'rejected',
       'granted',
     ]);
+    for (let passed = 0; passed <= TTL_MS; passed += TTL_MS / 10) {
+      for (const [i, session] of sessions.entries()) front.keepalive(i + 1, 1, [session, 1]);
+      await bench.runtime.pass(TTL_MS / 10);
+    }
     expect(bench.leader.state.sessions.size).toBe(3);
   });
 

@@ -19,6 +19,7 @@ import {
   nextDue,
   type State,
 } from '../../core/index.ts';
+import { LogUnavailableError } from '../../log/errors.ts';
 import {
   type Birth,
   DeposedError,
@@ -26,6 +27,7 @@ import {
   type LogPosition,
   type RollBackProof,
 } from '../../log/port.ts';
+import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { type Recovered, recover } from '../snapshots/recovery.ts';
 import { Snapshots } from '../snapshots/snapshots.ts';
@@ -33,7 +35,7 @@ import { Appender } from './appender.ts';
 import { raiseTo } from './behaviour.ts';
 import { Faults } from './faults.ts';
 import { GroupTime } from './group-time.ts';
-import { type Batch, Inbox, prepend } from './inbox.ts';
+import { type Batch, Inbox, prepend, strike } from './inbox.ts';
 import { Inquiries } from './inquiries.ts';
 import type { LeaderOptions, StopReason } from './leader-options.ts';
 import { Marks } from './marks.ts';
@@ -46,6 +48,9 @@ import { resigned } from './resigned.ts';
 import { refuseUnservable, writeProof } from './servable.ts';
 import { Stalls } from './stalls.ts';
 import { takeOverCommand } from './take-over.ts';
+
+/** Pause before the log is read again that did not answer. */
+const RECOVER_AGAIN_MS = 250;
 
 /** An entry that is applied and on its way to the log. */
 interface Proposal {
@@ -297,6 +302,7 @@ export class Leader {
     const now = this.#nowMs();
     this.#stalled(this.#pulse.latenessMs(), now);
     const batch = this.#faults.takeRetry() ?? this.#inbox.take();
+    strike(batch, this.#publisher.leases);
     this.#expire(batch, now);
     const isDue = nextDue(this.#state) <= this.#groupMs() || hasBacklog(this.#state);
     const hasWork = batch.commands.length > 0 || batch.reads.length > 0 || this.#awaitsCommit;
@@ -308,8 +314,11 @@ export class Leader {
 
   /** The verdict over silent sessions goes first; what has arrived from them has renewed their leases (rule S6). */
   #expire(batch: Batch, nowMs: number): void {
-    const sessions = this.#publisher.leases.expired(nowMs);
-    if (sessions.length > 0) prepend(batch, { type: 'expireSessions', sessions, cause: 'expired' });
+    const { leases } = this.#publisher;
+    const over = leases.expired(nowMs);
+    const [threw, expired] = [true, false].map((is) => over.filter((id) => leases.isCondemned(id) === is));
+    if (threw?.length) prepend(batch, { type: 'expireSessions', sessions: threw, cause: 'threw' });
+    if (expired?.length) prepend(batch, { type: 'expireSessions', sessions: expired, cause: 'expired' });
   }
 
   #append(batch: Batch, startedMs: number): void {
@@ -410,14 +419,27 @@ export class Leader {
   /** The state threw and is unusable: make it again from the log, without what made it throw (rule C13). */
   async #rebuild(batch: Batch, fault: unknown): Promise<void> {
     if (!(fault instanceof CoreFault)) throw fault;
-    const { state } = await recover(this.#options.log, this.#runtime.logger);
+    const { state } = await this.#recover();
     this.#state = state;
     const culprit = this.#faults.blame(fault.step, batch, fault);
     if (culprit !== null) {
+      if (culprit.session !== null) this.#publisher.leases.condemn(culprit.session);
       this.#publisher.reject(culprit.from, culprit.id, this.position, 'INVALID', culprit.message);
     }
     this.#isBusy = false;
     this.#planTurn();
+  }
+
+  /** However long the log takes: nothing else can be done meanwhile (rule S11). */
+  async #recover(): Promise<Recovered> {
+    for (;;) {
+      try {
+        return await recover(this.#options.log, this.#runtime.logger);
+      } catch (error) {
+        if (!(error instanceof LogUnavailableError) || this.#isStopped) throw error;
+        await pause(this.#runtime.timers, RECOVER_AGAIN_MS);
+      }
+    }
   }
 
   #stopBecause(reason: StopReason): void {

@@ -9,11 +9,14 @@ import { STALL_MS } from './stalls.ts';
 interface Lease {
   readonly ttlMs: number;
   expiresAtMs: number;
+  /** For its client it is over (rule C13); it ends once nobody can believe in it any more. */
+  isCondemned: boolean;
 }
 
 export class Leases {
   readonly #leases = new Map<SessionId, Lease>();
   #longestTtlMs = 0;
+  #condemned = 0;
   /** Sessions are spared until `#graceFromMs + TTL/3`. */
   #graceFromMs = Number.NEGATIVE_INFINITY;
   #stalledMs = 0;
@@ -26,18 +29,36 @@ export class Leases {
   }
 
   add(session: SessionId, ttlMs: number, nowMs: number): void {
-    this.#leases.set(session, { ttlMs, expiresAtMs: nowMs + ttlMs });
+    assert(!this.isCondemned(session), 'a condemned session is not attached again');
+    this.#leases.set(session, { ttlMs, expiresAtMs: nowMs + ttlMs, isCondemned: false });
     this.#longestTtlMs = Math.max(this.#longestTtlMs, ttlMs);
   }
 
   remove(session: SessionId): void {
+    if (this.isCondemned(session)) this.#condemned--;
     this.#leases.delete(session);
   }
 
   /** A keepalive, or an attach, arrived now. Counts from its arrival: later than it was sent, so never too early. */
   renew(session: SessionId, nowMs: number): void {
     const lease = this.#leases.get(session);
-    if (lease !== undefined) lease.expiresAtMs = nowMs + lease.ttlMs;
+    if (lease?.isCondemned === false) lease.expiresAtMs = nowMs + lease.ttlMs;
+  }
+
+  /** From now on nothing renews it (rule C13). */
+  condemn(session: SessionId): void {
+    const lease = this.#leases.get(session);
+    if (lease === undefined || lease.isCondemned) return;
+    lease.isCondemned = true;
+    this.#condemned++;
+  }
+
+  get hasCondemned(): boolean {
+    return this.#condemned > 0;
+  }
+
+  isCondemned(session: SessionId): boolean {
+    return this.#condemned > 0 && this.#leases.get(session)?.isCondemned === true;
   }
 
   /**

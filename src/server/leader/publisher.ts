@@ -139,7 +139,9 @@ export class Publisher {
   #statuses(state: State, to: Outgoing, { sessions }: KeepaliveRequest): KeepaliveStatus[] {
     const statuses: KeepaliveStatus[] = [];
     for (const { session, attach } of sessions) {
-      const status = statusOf(state, session, attach);
+      const status = this.leases.isCondemned(session)
+        ? ({ session, attach, alive: false } as const)
+        : statusOf(state, session, attach);
       if (!status.alive || this.#routes.get(session)?.to === to) statuses.push(status);
     }
     return statuses;

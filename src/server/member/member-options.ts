@@ -1,6 +1,7 @@
 /** What a member is given, and what it tells of its life. */
 import type { NamespaceConfig } from '../../api/config.ts';
 import type { HistoryEntry } from '../../api/entry.ts';
+import type { FaultProbe } from '../../core/index.ts';
 import type { LockLog, RollBackProof } from '../../log/port.ts';
 import type { MarkOutcome } from '../../platform/metrics.ts';
 import type { Runtime } from '../../platform/runtime.ts';
@@ -25,6 +26,7 @@ export interface MemberOptions {
   /** Left out: this group serves all names. */
   readonly shard?: () => Shard;
   readonly snapshotDueBytes?: number;
+  readonly probe?: FaultProbe;
   readonly onCommitted?: (entry: HistoryEntry, stats: CommitStats) => void;
   /** What became of a client's mark (rule S10). */
   readonly onMark?: (outcome: MarkOutcome) => void;

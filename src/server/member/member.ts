@@ -255,7 +255,7 @@ export class Member {
   }
 
   #win(recover: () => Promise<Recovered>, onStopped: (reason: StopReason) => void): Promise<Leader> {
-    const { runtime, log, serverId, replicas, onMark, snapshotDueBytes } = this.#options;
+    const { runtime, log, serverId, replicas, onMark, snapshotDueBytes, probe } = this.#options;
     return Leader.start({
       runtime,
       log,
@@ -273,6 +273,7 @@ export class Member {
       },
       ...(snapshotDueBytes === undefined ? {} : { snapshotDueBytes }),
       ...(onMark === undefined ? {} : { onMark }),
+      ...(probe === undefined ? {} : { probe }),
       onOverstalled: () => this.#yield(),
       onStopped,
     });

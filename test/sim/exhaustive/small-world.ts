@@ -10,6 +10,7 @@ import type { FrontEndLink } from '../../../src/server/leader/outbox.ts';
 import { RecentEvents } from '../../../src/server/leader/recent-events.ts';
 import { history, type Recovered, recover } from '../../../src/server/snapshots/recovery.ts';
 import { namespaceConfig } from '../../support/core.ts';
+import { Poison } from '../faults/poison.ts';
 import { Findings } from '../judge/findings.ts';
 import { GroupJudge } from '../judge/group-judge.ts';
 import { RelayTap } from '../judge/relay-tap.ts';
@@ -55,6 +56,7 @@ export class SmallWorld {
       alias: 'small',
       lineage: LINEAGE,
       findings: this.findings,
+      poison: new Poison(this.#world, this.findings, 0),
       fastestRate: 1,
       isFirstStall: () => false,
       isGivenUp: () => true,

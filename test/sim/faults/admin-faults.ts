@@ -7,6 +7,7 @@ import { makeConfig } from '../plan.ts';
 import { allowing, changeLive } from '../plan-locks.ts';
 import { type FaultMaker, moment } from './fault.ts';
 
+const POISONED_MS = [300, 3_000, 12_000];
 const ABSENCE_MS = [100, 3_000, 20_000];
 
 const configChange: FaultMaker = (cluster, random) => {
@@ -55,6 +56,34 @@ const breakLock: FaultMaker = (cluster, random) => {
   return moment();
 };
 
+/** At once, whatever its holder believes: recorded as unsafe (rule C9). */
+const breakNow: FaultMaker = (cluster, random) => {
+  const group = random.pick(cluster.groups);
+  const held = anyHeld(group, random);
+  if (held === null) return null;
+  group.submit({ type: 'break', ...held, now: true, reason: 'simulated', by: 'simulator' });
+  return moment();
+};
+
+/** A resource says that it has refused a token: of the one that holds, or an older one. */
+const reportStale: FaultMaker = (cluster, random) => {
+  const group = random.pick(cluster.groups);
+  const held = anyHeld(group, random);
+  if (held === null) return null;
+  const token = held.token - random.int(3);
+  group.submit({ type: 'reportStale', session: 0, name: held.name, token, resource: 'database' });
+  return moment();
+};
+
+/** For a while whatever happens at a name by itself makes the state machine throw (rule C13). */
+const poisonName: FaultMaker = (cluster, random) => {
+  const { poison } = random.pick(cluster.groups);
+  const name = `job-${random.int(cluster.plan.names)}`;
+  if (poison.names.has(name)) return null;
+  poison.names.add(name);
+  return { parts: [], forMs: random.pick(POISONED_MS), end: () => void poison.names.delete(name) };
+};
+
 const quarantine: FaultMaker = (cluster: Cluster, random) => {
   const group = random.pick(cluster.groups);
   const name = `job-${random.int(cluster.plan.names)}`;
@@ -77,5 +106,8 @@ export const adminFaults = {
   modesChange,
   namespaceRemoved,
   breakLock,
+  breakNow,
+  reportStale,
+  poisonName,
   quarantine,
 } satisfies Record<string, FaultMaker>;

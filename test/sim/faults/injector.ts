@@ -49,7 +49,8 @@ export class FaultInjector {
       const meanMs = this.#cluster.plan.faults.get(kind);
       if (meanMs !== undefined) this.#planNext(kind, meanMs);
     }
-    if (this.#cluster.plan.faults.has('quarantine')) this.#repairAgain();
+    const { faults, poisonous } = this.#cluster.plan;
+    if (faults.has('quarantine') || faults.has('poisonName') || poisonous > 0) this.#repairAgain();
   }
 
   /** Ends all faults; nothing strikes any more. */

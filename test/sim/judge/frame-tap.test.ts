@@ -8,6 +8,7 @@ import { US_PER_MS, World } from '../world/world.ts';
 import { Findings } from './findings.ts';
 import { FrameTap } from './frame-tap.ts';
 import type { GroupJudge } from './group-judge.ts';
+import { LineageWatch } from './lineage-watch.ts';
 
 const STREAM = 7;
 
@@ -22,7 +23,15 @@ function tapped() {
   // Entry 4 was on its way to the log when the frames of these tests arrived; entry 5 is the last one.
   const judge: Pick<
     GroupJudge,
-    'builtBy' | 'heard' | 'knocked' | 'acknowledged' | 'entries' | 'client' | 'ttlOf' | 'revokedAtUs'
+    | 'builtBy'
+    | 'heard'
+    | 'knocked'
+    | 'acknowledged'
+    | 'entries'
+    | 'client'
+    | 'ttlOf'
+    | 'revokedAtUs'
+    | 'lineages'
   > = {
     builtBy: () => 4,
     heard: () => undefined,
@@ -31,6 +40,7 @@ function tapped() {
     entries: 5,
     client: (record) => void records.push(record),
     ttlOf: () => TTL_MS,
+    lineages: new LineageWatch(world, findings, 'locks'),
     revokedAtUs: (token) => (token === 7 ? REVOKED_AT_MS * US_PER_MS : undefined),
   };
   const tap = new FrameTap(world, {

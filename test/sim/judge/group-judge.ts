@@ -11,6 +11,7 @@ import type { ClientRecord } from '../../../src/history/records.ts';
 import { compareWithModel } from '../../../src/history/replay.ts';
 import type { StoredEntry } from '../../../src/log/port.ts';
 import { replay } from '../../../src/server/snapshots/recovery.ts';
+import type { Poison } from '../faults/poison.ts';
 import type { Life } from '../world/process.ts';
 import type { World } from '../world/world.ts';
 import { ChangeWatch } from './change-watch.ts';
@@ -52,6 +53,7 @@ export interface GroupJudgeOptions {
   readonly alias: string;
   readonly lineage: string;
   readonly findings: Findings;
+  readonly poison: Poison;
   /** Fastest of the group's clocks: a TTL may be over that much earlier in real time. */
   readonly fastestRate: number;
   /** Whether the group was last hindered after at least one longest TTL without any hindrance. */
@@ -80,6 +82,8 @@ export class GroupJudge {
   readonly #latest = new Map<string, GrantKnown[]>();
   /** When the revoke of a token became durable, µs. */
   readonly #revokedAtUs = new Map<Token, number>();
+  /** When locks that were broken `--now` became free, ms. */
+  readonly #brokenNowMs = new Map<Token, number>();
   readonly #ttls = new Map<SessionId, number>();
   /** By index, from 1. */
   readonly #eventHashes: string[] = [''];
@@ -163,6 +167,11 @@ export class GroupJudge {
     const { lineage, epoch, index, at, wallMs, eventHash } = entry;
     this.#world.mix(Number.parseInt(stored.hash.slice(0, 7), 16));
     for (const [place, command] of entry.commands.entries()) {
+      if (this.#options.poison.isPoisonous(command))
+        findings.add(
+          'rule C13',
+          `${this.alias}: a ${command.type} that stops every replica stands in entry ${index}`,
+        );
       // Of two with the same version the second is refused (rule C11).
       if (command.type === 'configure' && applied.results[place]?.type === 'done')
         this.#configs.set(command.version, command.config);
@@ -182,6 +191,7 @@ export class GroupJudge {
     }
     for (const event of applied.events) {
       if (event.type === 'sessionEnding' && event.cause === 'expired') this.#expired(event, built);
+      if (event.type === 'broken' && event.now) this.#brokenNowMs.set(event.token, built.atMs);
       this.#take(event);
     }
     this.#builtAt.delete(stored.hash);
@@ -217,7 +227,11 @@ export class GroupJudge {
 
   client(record: ClientRecord): void {
     // Of a lineage that is over, and whose end this judge has not read: what was granted there it cannot know.
-    if (record.lineage === this.#lineage) this.#checker.client(record);
+    if (record.lineage !== this.#lineage) return;
+    // Rule C9: who broke a lock `--now` has answered for what its holder believes since.
+    const brokenMs = record.type === 'heldInterval' ? this.#brokenNowMs.get(record.token) : undefined;
+    if (brokenMs === undefined || record.type !== 'heldInterval') this.#checker.client(record);
+    else if (record.from < brokenMs) this.#checker.client({ ...record, to: Math.min(record.to, brokenMs) });
   }
 
   acknowledged(session: SessionId, sentAtUs: number): void {

@@ -62,6 +62,8 @@ export class SilenceWatch {
     const session = node.store.groupSession(group.alias, id);
     const state = session === undefined ? undefined : group.judge.state.sessions.get(session);
     if (state === undefined || state.holds.size + state.waits.size === 0) return false;
+    // Closing it has made the state machine throw: it ends one TTL later (rule C13).
+    if (group.poison.culprits.has(state.id)) return true;
     // A hold on a quarantined name is left aside until the name is given free again (rule C13), even if its session ends.
     const holds = [...state.holds.values()].filter(({ lock }) => state.ending === null || !lock.quarantined);
     if (holds.length + state.waits.size === 0) return true;

@@ -1,6 +1,7 @@
 /** A lock group as sidecars, judges and faults see it, whether one process serves it or several do. */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import type { Command } from '../../../src/api/entry.ts';
+import type { Poison } from '../faults/poison.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import type { Listener } from '../world/network.ts';
 import type { Life } from '../world/process.ts';
@@ -10,6 +11,7 @@ export interface Group {
   readonly alias: string;
   readonly judge: GroupJudge;
   readonly store: WatchedStore;
+  readonly poison: Poison;
   /** Name of the group among the parts that faults hinder: hindered while nothing is committed. */
   readonly part: string;
   /** The group and each of its servers. */

@@ -5,6 +5,7 @@
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import type { Command } from '../../../src/api/entry.ts';
 import type { Random } from '../../support/random.ts';
+import type { Poison } from '../faults/poison.ts';
 import type { FaultsSeen } from '../judge/faults-seen.ts';
 import type { Findings } from '../judge/findings.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
@@ -29,6 +30,7 @@ export interface LockGroupOptions {
   readonly judge: GroupJudge;
   readonly findings: Findings;
   readonly faultsSeen: FaultsSeen;
+  readonly poison: Poison;
   /** The processes that may serve it; the first one does, the others only after a usurpation. */
   readonly processes: readonly VirtualProcess[];
   readonly onLifeEnded: (life: Life) => void;
@@ -41,6 +43,7 @@ export class LockGroup implements Group {
   readonly alias: string;
   readonly judge: GroupJudge;
   readonly store: WatchedStore;
+  readonly poison: Poison;
   /** Name of the group among the parts that faults hinder. */
   readonly part: string;
   config: NamespaceConfig | null;
@@ -58,6 +61,7 @@ export class LockGroup implements Group {
     this.alias = options.alias;
     this.judge = options.judge;
     this.store = options.store;
+    this.poison = options.poison;
     this.part = `server ${options.alias}`;
     this.config = options.config;
     this.#servers = options.processes.map(
@@ -67,6 +71,7 @@ export class LockGroup implements Group {
           store: options.store,
           judge: options.judge,
           plan: options.plan,
+          poison: options.poison,
           findings: options.findings,
           config: () => this.config,
           onStall: (fromUs) => options.faultsSeen.was(this.part, fromUs),

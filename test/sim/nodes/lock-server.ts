@@ -6,6 +6,7 @@ import type { NamespaceConfig } from '../../../src/api/config.ts';
 import { LogUnavailableError } from '../../../src/log/errors.ts';
 import { DeposedError } from '../../../src/log/port.ts';
 import { Replica } from '../../../src/server/member/replica.ts';
+import type { Poison } from '../faults/poison.ts';
 import type { Findings } from '../judge/findings.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import type { Plan } from '../plan.ts';
@@ -25,6 +26,7 @@ export interface LockServerOptions {
   readonly judge: GroupJudge;
   readonly plan: Plan;
   readonly findings: Findings;
+  readonly poison: Poison;
   readonly config: () => NamespaceConfig | null;
   readonly onStall: (fromUs: number) => void;
   /** It has given up by itself; whoever runs it should kill it and start it again. */
@@ -51,7 +53,7 @@ export class LockServer {
 
   /** In a life of its own, or in one it shares with the sidecar. Resolves when it serves; never, when it fails to. */
   async start(life: Life = this.process.start()): Promise<void> {
-    const { store, judge, plan, config, onStall, onGaveUp } = this.#options;
+    const { store, judge, plan, poison, config, onStall, onGaveUp } = this.#options;
     const { from, to } = plan.logLatencyMs;
     const { timers, random, clock } = life.runtime;
     const log = new WatchedLog(
@@ -82,6 +84,7 @@ export class LockServer {
         log,
         serverId: `${this.process.name} at ${Math.round(clock.monotonicMs())}`,
         config: config(),
+        probe: poison.probe(life),
         onCommitted: (entry) => judge.reported(entry),
         onStopped: (reason) => gaveUp(reason.kind === 'failed' ? reason.error : reason.kind),
         ...(plan.snapshotDueBytes === undefined ? {} : { snapshotDueBytes: plan.snapshotDueBytes }),

@@ -6,6 +6,7 @@ import type { NamespaceConfig } from '../../../src/api/config.ts';
 import type { Command } from '../../../src/api/entry.ts';
 import { configure } from '../../../src/server/leader/configure.ts';
 import type { Random } from '../../support/random.ts';
+import type { Poison } from '../faults/poison.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
 import { RelayTap } from '../judge/relay-tap.ts';
 import type { Listener } from '../world/network.ts';
@@ -39,6 +40,7 @@ export class ReplicaGroup implements Group {
   readonly alias: string;
   readonly judge: GroupJudge;
   readonly store: LeasedStore;
+  readonly poison: Poison;
   readonly part: string;
   readonly servers: readonly ReplicaServer[];
   readonly pairs: readonly Pair[];
@@ -57,6 +59,7 @@ export class ReplicaGroup implements Group {
     this.alias = options.alias;
     this.judge = options.judge;
     this.store = options.store;
+    this.poison = options.poison;
     this.part = `server ${options.alias}`;
     this.config = options.config;
     const relays = new Map(options.processes.map(({ name }) => [name, new Map<string, RelayLink>()]));

@@ -5,6 +5,7 @@
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import type { Member } from '../../../src/server/member/member.ts';
 import { SUSPICION_DEFAULTS } from '../../../src/server/member/suspicion.ts';
+import type { Poison } from '../faults/poison.ts';
 import type { FaultsSeen } from '../judge/faults-seen.ts';
 import type { Findings } from '../judge/findings.ts';
 import type { GroupJudge } from '../judge/group-judge.ts';
@@ -27,6 +28,7 @@ export interface ReplicaGroupOptions {
   readonly judge: GroupJudge;
   readonly findings: Findings;
   readonly faultsSeen: FaultsSeen;
+  readonly poison: Poison;
   readonly processes: readonly VirtualProcess[];
   readonly onLifeEnded: (life: Life) => void;
 }
@@ -123,6 +125,7 @@ export class ReplicaServer {
       runtime: life.runtime,
       log,
       serverId: this.process.name,
+      probe: group.poison.probe(life),
       get config() {
         return config();
       },
