@@ -16,7 +16,11 @@ export const ERRORS = {
     retryable: false,
     text: 'The request is malformed or breaks a limit; `field`, `limit` and `message` say which and how to mend it.',
   },
-  UNAUTHENTICATED: { status: 401, retryable: false, text: 'No valid identity was presented.' },
+  UNAUTHENTICATED: {
+    status: 401,
+    retryable: false,
+    text: 'The lock service does not take the identity that was presented: `message` says why, and what to look at.',
+  },
   FORBIDDEN: {
     status: 403,
     retryable: false,

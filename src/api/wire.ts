@@ -192,7 +192,14 @@ export interface ClientHandler {
   /** The front end has accepted who this is. Over a network only. */
   onOpen?(): void;
   onFrame(frame: ServerFrame): void;
-  onClose(): void;
+  /** `refusal`: the other end does not take who this is; over a network only. */
+  onClose(refusal?: StreamRefusal): void;
+}
+
+/** A stream was not accepted; `message` says what is wrong with the proof. */
+export interface StreamRefusal {
+  readonly code: 'UNAUTHENTICATED' | 'FORBIDDEN';
+  readonly message: string;
 }
 
 /** What a front end passes on: the frames of its client streams, commands completed with identity and secret hash. */

@@ -39,6 +39,23 @@ function bench(onConnect: (handler: ClientHandler) => void = () => undefined) {
   return { runtime, streams, client, frame };
 }
 
+test('a refused stream is remembered until one is accepted; one that is cut says nothing about that', async () => {
+  const { runtime, streams, client, frame } = bench();
+  client.open();
+  const refusal = { code: 'UNAUTHENTICATED', message: 'the token is for another audience' } as const;
+  streams[0]?.handler.onClose(refusal);
+  expect(client.refused).toEqual(refusal);
+  await runtime.pass(1_000);
+  streams[1]?.handler.onClose();
+  expect(client.refused).toEqual(refusal);
+  await runtime.pass(1_000);
+  // Late words of an earlier stream change nothing.
+  streams[0]?.handler.onFrame(frame());
+  expect(client.refused).toEqual(refusal);
+  streams.at(-1)?.handler.onFrame(frame());
+  expect(client.refused).toBeNull();
+});
+
 class FakeSession implements AttachableSession {
   readonly id: number;
   attach = 1;

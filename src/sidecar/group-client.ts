@@ -17,6 +17,7 @@ import type {
   ReadQuery,
   ServerFrame,
   SessionNotice,
+  StreamRefusal,
 } from '../api/wire.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
 import { type Moment, momentOf } from './lease-clock.ts';
@@ -92,6 +93,7 @@ export class GroupClient {
   #mark: Mark | null;
   readonly #keepMark: (mark: Mark) => void;
   #halted: string | null = null;
+  #refused: StreamRefusal | null = null;
 
   /** `mark`: what an earlier life has kept; `keepMark` keeps a newer one for the next. */
   constructor(
@@ -114,6 +116,11 @@ export class GroupClient {
     return this.#halted;
   }
 
+  /** The last stream was not accepted, and none has been since. */
+  get refused(): StreamRefusal | null {
+    return this.#refused;
+  }
+
   /** What this client saw last of the log. */
   get seen(): Position {
     return this.#seen;
@@ -124,13 +131,19 @@ export class GroupClient {
     const number = ++this.#streamNumber;
     let isOpen = true;
     const handler: ClientHandler = {
+      onOpen: () => {
+        if (isOpen && number === this.#streamNumber) this.#refused = null;
+      },
       onFrame: (frame) => {
         if (isOpen && number === this.#streamNumber) this.#receive(frame);
       },
-      onClose: () => {
+      onClose: (refusal) => {
         const isNews = isOpen && number === this.#streamNumber;
         isOpen = false;
-        if (isNews) this.#lost();
+        if (!isNews) return;
+        // One that cannot be reached says nothing about what another has refused.
+        this.#refused = refusal ?? this.#refused;
+        this.#lost();
       },
     };
     const stream = this.#connect(handler);
@@ -278,6 +291,7 @@ export class GroupClient {
 
   #receive(frame: ServerFrame): void {
     this.#failures = 0;
+    this.#refused = null;
     this.#firstWord?.cancel();
     this.#heardWhetherLed(frame.leading);
     this.#halted = frame.halted ?? null;

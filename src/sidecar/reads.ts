@@ -14,10 +14,20 @@ export interface ReadTarget {
   readonly group: GroupClient;
 }
 
-export function unavailable({ alias, group }: ReadTarget): LeaseholdError {
-  const { halted } = group;
-  const message = `the lock service of ${alias} ${halted === null ? 'does not answer right now' : `has halted: ${halted}`}`;
-  return new LeaseholdError('UNAVAILABLE', message);
+/** What is known to keep the group from serving this sidecar; null: nothing, or it does not answer. */
+export function trouble({ alias, group }: ReadTarget): LeaseholdError | null {
+  const { halted, refused } = group;
+  if (halted !== null) {
+    return new LeaseholdError('UNAVAILABLE', `the lock service of ${alias} has halted: ${halted}`);
+  }
+  if (refused === null) return null;
+  const message = `the lock service of ${alias} refuses the identity of this sidecar: ${refused.message}. Look at the file that its setting "token" names, and at "tokens" and "consumers" of the lock servers`;
+  return new LeaseholdError(refused.code, message);
+}
+
+export function unavailable(target: ReadTarget): LeaseholdError {
+  const message = `the lock service of ${target.alias} does not answer right now`;
+  return trouble(target) ?? new LeaseholdError('UNAVAILABLE', message);
 }
 
 export async function readLock(

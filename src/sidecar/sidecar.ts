@@ -13,7 +13,7 @@ import { Envelopes } from './envelopes.ts';
 import type { Grant } from './grants.ts';
 import { GroupClient } from './group-client.ts';
 import type { NamespaceSession } from './namespace-session.ts';
-import { listLocks, notHeldError, notServed, readLock, unavailable } from './reads.ts';
+import { listLocks, notHeldError, notServed, readLock, trouble, unavailable } from './reads.ts';
 import type {
   AcquireOptions,
   Deadline,
@@ -108,6 +108,11 @@ export class Sidecar implements SidecarService {
 
   aliases(): readonly string[] {
     return [...this.#targets.keys()];
+  }
+
+  /** What keeps namespaces from being served that somebody has to mend; for probes and people. */
+  problems(): readonly string[] {
+    return [...this.#targets.values()].flatMap((target) => trouble(target)?.message ?? []);
   }
 
   figures(alias: string): { readonly sessions: number; readonly grants: number; readonly waits: number } {
@@ -342,8 +347,7 @@ async function explain(
   sessionId: string | undefined,
 ): Promise<LeaseholdError> {
   const session = sessionId === undefined ? {} : { session_id: sessionId };
-  const { halted } = target.group;
-  const known = error.code === 'UNAVAILABLE' && halted !== null ? unavailable(target) : error;
+  const known = (error.code === 'UNAVAILABLE' ? trouble(target) : null) ?? error;
   const placed = known.with({ name: `${target.alias}/${name}`, ...session });
   if (error.code !== 'WAIT_TIMEOUT') return placed;
   const lock = await readLock(target, name, EXPLAIN_MS_MAX).catch(() => null);

@@ -24,6 +24,7 @@ import {
   PERSON,
   SECRET,
   SecureGroup,
+  type TokenClaims,
   TokenIssuer,
 } from '../support/group/secure-group.ts';
 
@@ -215,6 +216,40 @@ describe('who is a replica', () => {
     expect((await relayAs('b', null)).code).toBe(status.UNAVAILABLE);
   });
 });
+
+test('a sidecar whose token is refused says so, and why, to its applications, its probe and its log', async () => {
+  const restart = async (claims: Partial<TokenClaims>): Promise<void> => {
+    secure.group.signal('sidecar', 'SIGTERM');
+    await secure.group.ended('sidecar', 10_000);
+    secure.replace('sidecar.token', await secure.token({ podUid: 'local-sidecar', ...claims }));
+    await secure.group.start(['sidecar']);
+  };
+  const { apiUrl } = secure.group.plan;
+  const lockUrl = `${apiUrl}/v1/locks/locks%2Frefused`;
+  const acquire = () => fetch(`${lockUrl}/acquire`, { method: 'POST', body: '{"client":"test","ttl_s":5}' });
+  await restart({ audience: 'vault' });
+  const why = /locks refuses the identity.*another audience.*takes leasehold.*"token"/;
+  for (const answer of await Promise.all([acquire(), fetch(lockUrl)])) {
+    expect(answer.status).toBe(401);
+    expect(await answer.json()).toMatchObject({
+      code: 'UNAUTHENTICATED',
+      message: expect.stringMatching(why),
+    });
+  }
+  const probe = await fetch(`${apiUrl}/readyz`);
+  expect(probe.status).toBe(200);
+  expect(await probe.json()).toEqual({ ready: true, problems: [expect.stringMatching(why)] });
+  const isTold = ({ msg }: Readonly<Record<string, unknown>>) =>
+    msg === 'the lock server refuses the identity of this sidecar';
+  const told = secure.log('sidecar').filter(isTold);
+  expect(String(told[0]?.details)).toContain('another audience');
+  // However often it tries: once for each server.
+  expect(told.length).toBeLessThanOrEqual(3);
+  // A good token is enough: nobody has to start anything again.
+  secure.replace('sidecar.token', await secure.token({ podUid: 'local-sidecar' }));
+  await eventually(async () => (await acquire()).status === 200, 15_000);
+  expect(await (await fetch(`${apiUrl}/readyz`)).json()).toEqual({ ready: true });
+}, 60_000);
 
 describe('who administers the group from elsewhere', () => {
   const { ca, cert, key } = OPERATOR_FILES;

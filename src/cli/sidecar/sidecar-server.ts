@@ -63,6 +63,7 @@ export async function startSidecar(
     const url = await serveHttp(config, {
       runtime,
       service: shardedOver(sidecar, config, runtime),
+      problems: () => sidecar.problems(),
       metrics,
       stops,
     });
@@ -120,25 +121,26 @@ function shardedOver(sidecar: Sidecar, { namespaces }: SidecarConfig, runtime: R
 interface HttpParts {
   readonly runtime: Runtime;
   readonly service: SidecarService;
+  readonly problems: () => readonly string[];
   readonly metrics: Metrics;
   readonly stops: (() => Promise<void> | void)[];
 }
 
 async function serveHttp(
   { port, health }: SidecarConfig,
-  { runtime, service, metrics, stops }: HttpParts,
+  { runtime, service, problems, metrics, stops }: HttpParts,
 ): Promise<string> {
   const { logger } = runtime;
   if (health !== undefined) {
     const probes = await listenHttp({
-      listener: createHealthApi({ runtime, metrics, ready: () => true }),
+      listener: createHealthApi({ runtime, metrics, ready: () => true, problems }),
       ...parseAddress(health),
       portSetting: 'health',
       logger,
     });
     stops.push(() => probes.close());
   }
-  const api = createHttpApi({ service, runtime, metrics, health: health === undefined });
+  const api = createHttpApi({ service, runtime, metrics, problems, health: health === undefined });
   const server = await listenHttp({ listener: api.listener, port, portSetting: 'port', logger });
   stops.push(() => {
     api.beginStop();

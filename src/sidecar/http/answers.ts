@@ -124,7 +124,10 @@ export const eventLine = z.discriminatedUnion('event', [
 ]);
 
 export const liveAnswer = z.strictObject({ live: z.literal(true) });
-export const readyAnswer = z.strictObject({ ready: z.literal(true) });
+export const readyAnswer = z.strictObject({
+  ready: z.literal(true),
+  problems: z.array(z.string()).optional(),
+});
 
 const problem = z.strictObject({
   field: z.string(),

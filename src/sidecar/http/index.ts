@@ -29,6 +29,8 @@ export interface HttpApiOptions {
   readonly metrics: Metrics;
   /** Host names besides localhost, 127.0.0.1 and [::1] under which callers reach this API, without port. */
   readonly extraHosts?: readonly string[];
+  /** See `HealthDependencies`. */
+  readonly problems?: () => readonly string[];
   /** Also serve /livez, /readyz and /metrics here, as `leasehold dev` does on its one port. */
   readonly health?: boolean;
 }
@@ -51,6 +53,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     runtime,
     metrics,
     ready: () => !stopping,
+    ...(options.problems === undefined ? {} : { problems: options.problems }),
     isStopping: () => stopping,
     openApiText() {
       openApiText ??= JSON.stringify(openApiDocument());
@@ -85,6 +88,8 @@ export interface HealthApiOptions {
   readonly metrics: Metrics;
   /** Whether this process serves; never whether its group has a quorum. */
   ready(): boolean;
+  /** See `HealthDependencies`. */
+  problems?(): readonly string[];
 }
 
 /** The second port. It is reached by the address of the pod, so it looks at no Host; it tells nothing of any lock. */

@@ -131,7 +131,7 @@ export interface ConnectOptions {
   readonly dial?: Dial;
 }
 
-export { Authority, TokenIssuer };
+export { Authority, type TokenClaims, TokenIssuer };
 
 /** One stream to a front end, and what came over it. */
 export class TestClient {

@@ -10,6 +10,8 @@ export interface HealthDependencies {
   readonly metrics: Pick<Metrics, 'text' | 'contentType'> & { readonly http: HttpMetrics };
   /** Whether this process serves. Never whether the group has a quorum: a restart of this process mends nothing there. */
   ready(): boolean;
+  /** What keeps lock groups from being served here, for people who look; it changes nothing about being ready. */
+  problems?(): readonly string[];
   /** True while this process closes connections itself: that is no hang-up of the applications (rule A3). */
   isStopping(): boolean;
 }

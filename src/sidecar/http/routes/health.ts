@@ -30,7 +30,7 @@ const ready = jsonRoute({
   aliases: [],
   summary: 'Does the process serve?',
   description:
-    'Says nothing about the lock group: a pod must not be restarted because its group has no quorum.',
+    'A pod must not be restarted because its group has no quorum, so that changes nothing here. `problems` is there while lock groups refuse this sidecar (a token that has ended, or is for somebody else) or have halted, and says what to look at.',
   body: null,
   query: nothing,
   answer: readyAnswer,
@@ -41,7 +41,10 @@ const ready = jsonRoute({
   async handle(_call, dependencies: HealthDependencies) {
     if (!dependencies.ready())
       throw new LeaseholdError('UNAVAILABLE', 'The process is starting or stopping.');
-    return { ready: true as const };
+    const problems = dependencies.problems?.() ?? [];
+    return problems.length === 0
+      ? { ready: true as const }
+      : { ready: true as const, problems: [...problems] };
   },
 });
 
