@@ -309,6 +309,11 @@ export class MemoryStore implements LogStore {
     this.#auditCursor = index;
   }
 
+  /** It is alone. */
+  compareMembers(): null {
+    return null;
+  }
+
   /** There is no quota but what a test sets. */
   space(): LogSpace | null {
     return null;

@@ -88,7 +88,7 @@ export interface OpenSnapshot {
 
 export type AppendOutcome = 'committed' | 'deposed';
 
-/** How full the storage is, by its fullest member. */
+/** How full the storage is, by its fullest member, and what else its members say of themselves. */
 export interface LogSpace {
   readonly quotaBytes: number;
   /** Without what is free for reuse. */
@@ -97,6 +97,10 @@ export interface LogSpace {
   readonly fileBytes: number;
   /** It refuses writes already. */
   readonly isFull: boolean;
+  /** Members that answer. */
+  readonly answering: number;
+  /** Members whose data the storage itself has found corrupt; with one it refuses every write (case G16). */
+  readonly corrupt: readonly string[];
 }
 
 /** The log was trimmed: entries up to `below` are gone; reload from the snapshot (rule L4). */
@@ -217,6 +221,12 @@ export interface LockLog {
    */
   setAuditCursor(leadership: Leadership, index: number | null): Promise<void>;
 
+  /**
+   * Compares what the members of the storage hold at one revision (case G16). Those that differ from a majority are asked no more until they
+   * agree again; with no majority nobody is, and every other call fails as in an outage. Names those that answer and differ. Null: it could
+   * not be compared now, or there is nothing to compare. May take seconds.
+   */
+  compareMembers(): Promise<readonly string[] | null>;
   /** Null: there is no quota, or no member says. */
   space(): Promise<LogSpace | null>;
   /**

@@ -200,6 +200,10 @@ export class StoreLog implements LockLog {
     return this.#call('setAuditCursor', [leadership, index]);
   }
 
+  compareMembers(): Promise<readonly string[] | null> {
+    return this.#call('compareMembers', []);
+  }
+
   space(): Promise<LogSpace | null> {
     return this.#call('space', []);
   }

@@ -57,6 +57,7 @@ export interface LogStore extends LogReader {
   trimStep(leadership: Leadership, upTo: number): boolean;
   auditCursor(): number | null;
   setAuditCursor(leadership: Leadership, index: number | null): void;
+  compareMembers(): readonly string[] | null;
   space(): LogSpace | null;
   reclaim(): void;
   /** No effect when `leadership` is over already. */

@@ -34,7 +34,7 @@ async function exported(): Promise<readonly Row[]> {
   server.halted();
   const gauges = { sessions: 1, heldLocks: 1, waiters: 1, longestQueue: 1, logBytes: 1, snapshotBytes: 1 };
   server.observe(() => gauges);
-  server.observeSpace(() => ({ quotaBytes: 1, usedBytes: 1, fileBytes: 1, isRefusing: false }));
+  server.observeSpace(() => ({ quotaBytes: 1, usedBytes: 1, fileBytes: 1, isRefusing: false, corrupt: 0 }));
   const audit = metrics.audit('n');
   audit.exported(1);
   audit.failed();

@@ -64,6 +64,8 @@ export interface SpaceGauges {
   readonly usedBytes: number;
   readonly fileBytes: number;
   readonly isRefusing: boolean;
+  /** Members whose data are corrupt or differ. */
+  readonly corrupt: number;
 }
 
 /** One namespace's lock group as its leader sees it. */
@@ -284,6 +286,7 @@ function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics 
     usedBytes: ['log_used_bytes', 'Storage in use, by the fullest member.'],
     fileBytes: ['log_file_bytes', 'Storage in use or free for reuse, by the largest member.'],
     isRefusing: ['acquires_refused_for_space', '1 while acquires are refused because the quota is used up.'],
+    corrupt: ['storage_corrupt_members', 'Members of the storage whose data are corrupt or differ.'],
   });
   return (namespace) => {
     const [addGrant, addWait, addHold] = [grants(namespace), waits(namespace), holds(namespace)];

@@ -314,7 +314,8 @@ export class Acquires {
 
   #unanswered(attempt: Attempt): void {
     if (attempt.state.kind === 'asked') {
-      const message = 'the lock service did not answer in time; nothing was granted';
+      const message =
+        this.#session().whyNotOpen ?? 'the lock service did not answer in time; nothing was granted';
       this.#giveUp(attempt, new LeaseholdError('UNAVAILABLE', message));
     }
   }

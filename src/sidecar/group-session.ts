@@ -43,6 +43,7 @@ export class GroupSession implements AttachableSession, RequestingSession {
   #id: SessionId;
   #attach: number;
   #isKnown: boolean;
+  #whyNotOpen: string | null = null;
   #hasBeenLive = false;
   #isClosing = false;
   #closed: Promise<void> | null = null;
@@ -81,6 +82,11 @@ export class GroupSession implements AttachableSession, RequestingSession {
 
   get lease(): LeaseClock {
     return this.#alarm.lease;
+  }
+
+  /** What the group said when it could not open this session yet; null: nothing, or it is open. */
+  get whyNotOpen(): string | null {
+    return this.#whyNotOpen;
   }
 
   get isLive(): boolean {
@@ -235,11 +241,13 @@ export class GroupSession implements AttachableSession, RequestingSession {
         this.#id = answer.session;
         this.#attach = 1;
         this.#isKnown = true;
+        this.#whyNotOpen = null;
         this.#client.identified(this);
         this.#owner.identified(this.#id, this.#attach);
         this.#acknowledge(sent);
         this.#live();
       } else if (answer.type === 'rejected' && answer.code === 'UNAVAILABLE') {
+        this.#whyNotOpen = answer.message;
         this.#tryLater(() => {
           if (this.#phase === 'opening') this.#open();
         });

@@ -36,6 +36,7 @@ interface ServerStatus {
   readonly sessions: number;
   readonly held: number;
   readonly waiting: number;
+  readonly storageProblem: string | null;
 }
 
 const DEFAULT_MANIFEST = `apiVersion: leasehold.dev/v1alpha1
@@ -200,7 +201,12 @@ function processTable(processes: readonly ProcessStatus[]): string {
     const shown = server === null ? [state, '', '', '', ''] : serverCells(server);
     return [name, pid === null ? '-' : String(pid), ...shown];
   });
-  return table(['PROCESS', 'PID', 'STATE', 'EPOCH', 'INDEX', 'LAG', 'CLIENTS'], rows).join('\n');
+  const problems = processes.flatMap(({ name, server }) =>
+    server?.storageProblem == null ? [] : [`${name}: ${server.storageProblem}`],
+  );
+  return [...table(['PROCESS', 'PID', 'STATE', 'EPOCH', 'INDEX', 'LAG', 'CLIENTS'], rows), ...problems].join(
+    '\n',
+  );
 }
 
 function serverCells({ role, position, lag, clients }: ServerStatus): string[] {

@@ -211,6 +211,8 @@ function etcdProcess(
       `--initial-cluster=${cluster}`,
       // Health for people and probes, in plain text: whoever asks for it has no certificate.
       `--listen-metrics-urls=http://${etcdHealth}`,
+      // A member with other data than the rest does not start, and what the members have compacted is compared (case G16).
+      '--feature-gates=InitialCorruptCheck=true,CompactHashCheck=true',
       ...(scheme === 'https' ? etcdTls(name, folder) : []),
       ...etcdFlags,
     ],

@@ -258,6 +258,11 @@ export class SqliteStore extends SqliteReader implements LogStore {
     }, 'move the audit cursor');
   }
 
+  /** It is alone. */
+  compareMembers(): null {
+    return null;
+  }
+
   /** The disk is the only limit. */
   space(): LogSpace | null {
     return null;

@@ -8,6 +8,7 @@
 import { noop } from 'cockatiel';
 import { Etcd3, type IOptions } from 'etcd3';
 import type {
+  IHashKVResponse,
   ILeaseKeepAliveRequest,
   ILeaseKeepAliveResponse,
   IRequestOp,
@@ -38,13 +39,20 @@ export type EtcdCredentials = NonNullable<IOptions['credentials']>;
 const CALL_MS_DEFAULT = 2_000;
 /** A gigabyte takes ten seconds or so. */
 const DEFRAGMENT_MS_MAX = 120_000;
-/** Name of the alarm in a member's status. */
+/** Reading everything that a member holds, up to what integrity.ts lets be compared. */
+const HASH_MS_MAX = 10_000;
+/** Names of the alarms in a member's status. */
 const NOSPACE = 'NOSPACE';
+const CORRUPT = /memberID:(\d+)\s+alarm:CORRUPT/;
 
 /** What a member says of its own storage. */
 export interface MemberStatus {
   /** Place among the endpoints. */
   readonly number: number;
+  readonly id: string;
+  readonly endpoint: string;
+  readonly version: string;
+  readonly revision: number;
   /** Of the members' own consensus. */
   readonly isLeader: boolean;
   /** Size of the file, which is what the quota counts. */
@@ -52,6 +60,16 @@ export interface MemberStatus {
   /** Without the free pages that compaction has left in it. */
   readonly usedBytes: number;
   readonly isFull: boolean;
+  /** Ids of the members that an alarm says are corrupt; this one may be among them. */
+  readonly corrupt: readonly string[];
+}
+
+/** Of all that a member holds at one revision. Members of different compactions cannot be compared. */
+export interface MemberHash {
+  /** Place among the endpoints. */
+  readonly number: number;
+  readonly hash: string;
+  readonly compactRevision: string;
 }
 
 /** A stream of keepalives, as etcd3 gives it. */
@@ -71,6 +89,8 @@ export class EtcdClient {
   #current = 0;
   /** Highest revision that any answer showed. */
   #revision = 0n;
+  /** Members that are not asked (case G16), by place. */
+  #distrusted: ReadonlySet<number> = new Set();
 
   constructor({ endpoints, clock, credentials, serverName, callMs = CALL_MS_DEFAULT }: EtcdClientOptions) {
     if (endpoints.length === 0) throw new RangeError('no etcd endpoint is given');
@@ -117,21 +137,49 @@ export class EtcdClient {
         const status = await member.maintenance.status({ deadline: this.#clock.wallMs() + this.#callMs });
         return {
           number,
+          id: status.header.member_id,
+          endpoint: this.#endpoints[number] as string,
+          version: status.version,
+          revision: Number(status.header.revision),
           isLeader: status.leader === status.header.member_id,
           fileBytes: Number(status.dbSize),
           usedBytes: Number(status.dbSizeInUse),
           isFull: status.errors.some((error) => error.includes(NOSPACE)),
+          corrupt: status.errors.flatMap((error) => CORRUPT.exec(error)?.[1] ?? []),
         };
       }),
     );
     return answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
   }
 
+  /** Of these members, as far as they answer: one after the other, since a member commits nothing while it reads all that it holds. */
+  async hashes(members: readonly number[], revision: number): Promise<readonly MemberHash[]> {
+    const hashes: MemberHash[] = [];
+    for (const number of members) {
+      const options = { deadline: this.#clock.wallMs() + HASH_MS_MAX };
+      const answer = await hashOf(this.#members[number] as Etcd3, { revision }, options).catch(() => null);
+      if (answer === null) continue;
+      const { hash, compact_revision: compactRevision } = answer;
+      hashes.push({ number, hash: String(hash), compactRevision: String(compactRevision) });
+    }
+    return hashes;
+  }
+
+  get memberCount(): number {
+    return this.#members.length;
+  }
+
+  /** Members that are not asked any more, in place of those named before. All of them: every call fails, as in an outage. */
+  distrust(members: ReadonlySet<number>): void {
+    this.#distrusted = members;
+    if (members.has(this.#current)) this.skipMember();
+  }
+
   /** Writes the backend file of one member anew, without its free pages. That member answers nothing meanwhile. */
   async defragment(number: number): Promise<void> {
     const member = this.#members[number];
     if (member === undefined) throw new RangeError(`there is no etcd member ${number}`);
-    if (member === this.#member) this.skipMember();
+    if (number === this.#current) this.skipMember();
     const deadline = this.#clock.wallMs() + DEFRAGMENT_MS_MAX;
     await member.maintenance.defragment({ deadline }).catch((error: unknown) => {
       throw new LogUnavailableError(`an etcd member was not defragmented: ${String(error)}`, {
@@ -173,7 +221,10 @@ export class EtcdClient {
 
   /** Takes the next member, after the one in use let a call down. */
   skipMember(): void {
-    this.#current = (this.#current + 1) % this.#members.length;
+    for (let tries = this.#members.length; tries > 0; tries--) {
+      this.#current = (this.#current + 1) % this.#members.length;
+      if (!this.#distrusted.has(this.#current)) return;
+    }
   }
 
   close(): void {
@@ -181,6 +232,9 @@ export class EtcdClient {
   }
 
   get #member(): Etcd3 {
+    if (this.#distrusted.has(this.#current)) {
+      throw new LogUnavailableError('the members of etcd contradict each other, and no majority agrees');
+    }
     return this.#members[this.#current] as Etcd3;
   }
 
@@ -195,7 +249,7 @@ export class EtcdClient {
     try {
       answer = await call(member, { deadline: this.#clock.wallMs() + Math.min(withinMs, this.#callMs) });
     } catch (error) {
-      if (member === this.#member) this.skipMember();
+      if (member === this.#members[this.#current]) this.skipMember();
       throw new LogUnavailableError(`a ${what} was not answered by etcd: ${String(error)}`, { cause: error });
     }
     this.#refusePast(what, BigInt(answer.header.revision), known);
@@ -231,4 +285,18 @@ export class EtcdClient {
         }),
     );
   }
+}
+
+/** What `maintenance.hashKV` is for; it calls a method that gRPC's client does not have under this name. */
+function hashOf(
+  { maintenance }: Etcd3,
+  request: { readonly revision: number },
+  options: { readonly deadline: number },
+): Promise<IHashKVResponse> {
+  const { client } = maintenance as unknown as { readonly client: ICallable };
+  return client.exec('Maintenance', 'HashKV', request, options);
+}
+
+interface ICallable {
+  exec(service: string, method: string, request: object, options: object): Promise<IHashKVResponse>;
 }

@@ -34,6 +34,7 @@ import {
 } from '../rules.ts';
 import type { NewLife, StoreArguments, StoreMethod, StoreReply } from '../store.ts';
 import type { EtcdClient } from './client.ts';
+import { EtcdIntegrity } from './integrity.ts';
 import {
   decodeEntryValue,
   decodeJson,
@@ -81,12 +82,14 @@ export class EtcdStore implements AsyncStore {
   readonly #snapshots: EtcdSnapshots;
 
   readonly #space: EtcdSpace;
+  readonly #integrity: EtcdIntegrity;
 
   constructor(client: EtcdClient, keys: Keys, quotaBytes: number) {
     this.#client = client;
     this.#keys = keys;
     this.#snapshots = new EtcdSnapshots(client, keys);
     this.#space = new EtcdSpace(client, quotaBytes);
+    this.#integrity = new EtcdIntegrity(client);
   }
 
   /** Random id of this life of the log; the first who opens it makes it. Sees to it that there is a seal key too. */
@@ -353,6 +356,10 @@ export class EtcdStore implements AsyncStore {
     });
     // Only now: that somebody else leads comes first.
     checkAuditCursor(auditCursorOf(before), index);
+  }
+
+  compareMembers(): Promise<readonly string[] | null> {
+    return this.#integrity.compare();
   }
 
   space(): Promise<LogSpace | null> {

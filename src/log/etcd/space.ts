@@ -6,6 +6,7 @@
 import { LogUnavailableError } from '../errors.ts';
 import type { LogSpace } from '../port.ts';
 import type { EtcdClient, MemberStatus } from './client.ts';
+import { corruptMembers } from './integrity.ts';
 
 /** A file this full ... */
 const DEFRAGMENT_FILE_SHARE = 0.8;
@@ -29,6 +30,8 @@ export class EtcdSpace {
       usedBytes: Math.max(...members.map(({ usedBytes }) => usedBytes)),
       fileBytes: Math.max(...members.map(({ fileBytes }) => fileBytes)),
       isFull: members.some(({ isFull }) => isFull),
+      answering: members.length,
+      corrupt: corruptMembers(members),
     };
   }
 

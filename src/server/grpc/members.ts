@@ -35,7 +35,7 @@ function gathered(members: readonly MemberMessage[]): MembersResponse {
 function judged(member: MemberMessage, logIndex: number): MemberMessage {
   if (member.role === 'unreachable') return member;
   const lag = Math.max(0, logIndex - member.position.index);
-  return { ...member, lag, problem: problemOf({ ...member, lag }) };
+  return { ...member, lag, problem: member.problem || problemOf({ ...member, lag }) };
 }
 
 function problemOf({ role, lag, logIndex, connected }: MemberMessage): string {
@@ -46,8 +46,8 @@ function problemOf({ role, lag, logIndex, connected }: MemberMessage): string {
 }
 
 async function ownReport({ replica }: Served): Promise<MemberMessage> {
-  const { serverId, role, position, logIndex, connected, clients } = await replica.status();
-  return { serverId, role, position, logIndex: logIndex ?? 0, lag: 0, connected, clients, problem: '' };
+  const { serverId, role, position, logIndex, connected, clients, problem } = await replica.status();
+  return { serverId, role, position, logIndex: logIndex ?? 0, lag: 0, connected, clients, problem };
 }
 
 /** gRPC tells every address that it tried, and how to go on; people want the first cause. */

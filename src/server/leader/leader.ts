@@ -220,9 +220,9 @@ export class Leader {
     this.#snapshots.demand();
   }
 
-  /** From now on acquires are refused UNAVAILABLE with this text; null: they are taken again (rule L5). */
-  refuseAcquires(why: string | null): void {
-    this.#reception.refuseAcquires(why);
+  /** From now on acquires, and new sessions if these too, are refused UNAVAILABLE with this text; null: they are taken again (rule L5). */
+  refuseAcquires(why: string | null, sessionsToo = false): void {
+    this.#reception.refuseAcquires(why, sessionsToo);
   }
 
   /** A read like any client's: answered after a commit that began after this call (rule S1). */

@@ -45,6 +45,7 @@ export class Reception {
   /** Front ends that send again to a successor what has no answer from here. */
   readonly #connected = new Set<FrontEndLink>();
   #acquireRefusal: string | null = null;
+  #refusesSessions = false;
   /** How far the standby at the other end has applied the log (rule L4). */
   readonly #applied = new Map<FrontEndLink, number>();
   /** What the replica at the other end can apply (rule C15). */
@@ -64,9 +65,10 @@ export class Reception {
     return this.#connected.size;
   }
 
-  /** Rule L5: acquires get this answer, null: they are taken. */
-  refuseAcquires(why: string | null): void {
+  /** Rule L5: acquires get this answer, null: they are taken. `sessionsToo`: and whoever wants to open a session for one. */
+  refuseAcquires(why: string | null, sessionsToo: boolean): void {
     this.#acquireRefusal = why;
+    this.#refusesSessions = sessionsToo;
   }
 
   /** Indexes up to which attached standbys have applied the log. */
@@ -138,11 +140,15 @@ export class Reception {
     } else if (body.type === 'acquire' && levelOf(body) > this.#leader.state.behaviour) {
       // Refused for good it would be by the core, at this level; but it waits for a replica alone (rule C15).
       this.#reject(from, id, 'UNAVAILABLE', LEVEL_REFUSAL);
-    } else if (body.type === 'acquire' && this.#acquireRefusal !== null) {
+    } else if (this.#acquireRefusal !== null && this.#isRefused(body)) {
       this.#reject(from, id, 'UNAVAILABLE', this.#acquireRefusal);
     } else if (!this.#inbox.push(body, from, id)) {
       this.#reject(from, id, 'UNAVAILABLE', 'too many requests wait for the log');
     }
+  }
+
+  #isRefused({ type }: RelayRequest['body']): boolean {
+    return type === 'acquire' || (type === 'openSession' && this.#refusesSessions);
   }
 
   /**

@@ -82,6 +82,7 @@ export class GroupReplica {
       names: state?.locks.size ?? 0,
       clients: status.clients,
       lastToken: state?.lastToken ?? 0,
+      problem: status.storageProblem ?? '',
     };
   }
 

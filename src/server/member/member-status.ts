@@ -32,6 +32,8 @@ export interface MemberStatus {
   readonly sessions: number;
   readonly held: number;
   readonly waiting: number;
+  /** That members of the storage are corrupt or differ, as far as this replica knows (case G16); null: they do not. */
+  readonly storageProblem: string | null;
 }
 
 /** What the log says; both null: it does not answer. */
@@ -40,7 +42,8 @@ export interface LogAnswer {
   readonly leader: LeaderRecord | null;
 }
 
-export interface MemberParts extends Pick<MemberStatus, 'serverId' | 'halted' | 'isOnLeader' | 'clients'> {
+export interface MemberParts
+  extends Pick<MemberStatus, 'serverId' | 'halted' | 'isOnLeader' | 'clients' | 'storageProblem'> {
   readonly lineage: string;
   readonly leader: Leader | null;
   readonly standby: Standby | null;
@@ -65,6 +68,7 @@ export function memberStatus(parts: MemberParts): MemberStatus {
     sessions: state?.sessions.size ?? 0,
     held: state?.holds ?? 0,
     waiting: state?.waits ?? 0,
+    storageProblem: parts.storageProblem,
   };
 }
 

@@ -146,6 +146,7 @@ export class Member {
       standby: this.#standby,
       isOnLeader: this.#link.isOnLeader,
       clients: this.frontEnd.clients,
+      storageProblem: this.#space.integrity.problem,
       byLog,
     });
   }
@@ -171,7 +172,7 @@ export class Member {
   /** How full the log's storage is, by the last look; null: not known. */
   get space(): SpaceGauges | null {
     const { space, isRefusing } = this.#space;
-    return space === null ? null : { ...space, isRefusing };
+    return space === null ? null : { ...space, isRefusing, corrupt: this.#space.integrity.members.length };
   }
 
   /** Hands over, if it leads, and closes the log. */

@@ -59,6 +59,8 @@ export interface ReplicaStatus {
   readonly names: number;
   readonly clients: number;
   readonly lastToken: number;
+  /** That members of the storage are corrupt or differ (case G16); '': not as far as it knows. */
+  readonly problem: string;
 }
 
 export class Replica {
@@ -156,6 +158,7 @@ export class Replica {
       names: state.locks.size,
       clients: this.frontEnd.clients,
       lastToken: state.lastToken,
+      problem: '',
     };
   }
 

@@ -10,6 +10,8 @@ const at = (used: number, file = used, isFull = false): LogSpace => ({
   usedBytes: used,
   fileBytes: file,
   isFull,
+  answering: 1,
+  corrupt: [],
 });
 
 test.each([
@@ -35,7 +37,8 @@ test.each([
 });
 
 const member = (number: number, differs: Partial<MemberStatus> = {}): MemberStatus => ({
-  ...{ number, isLeader: false, fileBytes: 100, usedBytes: 100, isFull: false },
+  ...{ number, id: String(number), endpoint: `http://m${number}`, version: '3.6.16', revision: 7 },
+  ...{ isLeader: false, fileBytes: 100, usedBytes: 100, isFull: false, corrupt: [] },
   ...differs,
 });
 

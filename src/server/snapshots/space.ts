@@ -7,6 +7,7 @@
 import { LogUnavailableError } from '../../log/errors.ts';
 import type { LockLog, LogSpace } from '../../log/port.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
+import { Integrity } from './integrity.ts';
 
 /** From here on space is made. */
 export const TIGHT_SHARE = 0.7;
@@ -49,7 +50,7 @@ export function planSpace(
 export interface SpaceLeader {
   demandSnapshot(): void;
   /** Null: acquires are accepted again. */
-  refuseAcquires(why: string | null): void;
+  refuseAcquires(why: string | null, sessionsToo?: boolean): void;
 }
 
 export interface SpaceKeeperOptions {
@@ -60,6 +61,7 @@ export interface SpaceKeeperOptions {
 
 export class SpaceKeeper {
   readonly #options: SpaceKeeperOptions;
+  readonly #integrity: Integrity;
   #timer: Timer | null = null;
   #isStopped = false;
   #space: LogSpace | null = null;
@@ -71,6 +73,7 @@ export class SpaceKeeper {
 
   constructor(options: SpaceKeeperOptions) {
     this.#options = options;
+    this.#integrity = new Integrity(options);
     this.#plan(0);
   }
 
@@ -81,6 +84,11 @@ export class SpaceKeeper {
 
   get isRefusing(): boolean {
     return this.#isRefusing;
+  }
+
+  /** Whether what the members of the storage hold can be trusted (case G16). */
+  get integrity(): Pick<Integrity, 'problem' | 'members'> {
+    return this.#integrity;
   }
 
   /** The leader of this process has appended an entry. */
@@ -126,6 +134,9 @@ export class SpaceKeeper {
     this.#space = space;
     if (space === null) return;
     const leader = this.#options.leader();
+    this.#integrity.look(space, leader !== null);
+    // First: when members contradict each other, the log may not answer what comes next.
+    if (this.#integrity.problem !== null) leader?.refuseAcquires(this.#integrity.problem, true);
     const older = (await log.snapshots())[1];
     const plan = planSpace(space, await log.retainedBytes(older?.index));
     if (leader === null) {
@@ -141,7 +152,8 @@ export class SpaceKeeper {
 
   #refuse(leader: SpaceLeader, space: LogSpace, isRefusing: boolean): void {
     const { logger } = this.#options.runtime;
-    leader.refuseAcquires(isRefusing ? whyRefused(space) : null);
+    const { problem } = this.#integrity;
+    leader.refuseAcquires(problem ?? (isRefusing ? whyRefused(space) : null), problem !== null);
     if (isRefusing === this.#isRefusing) return;
     this.#isRefusing = isRefusing;
     const { quotaBytes, usedBytes, fileBytes } = space;

@@ -78,7 +78,7 @@ export class EtcdAdmin {
     await this.#post('kv/put', { key: btoa(key), value: btoa(value) });
   }
 
-  /** Clears the alarm that a full disk or quota has left. */
+  /** Clears all alarms, whoever raised them. */
   async disarm(): Promise<void> {
     const { alarms = [] } = (await this.#post('maintenance/alarm', { action: 'GET' })) as {
       alarms?: { memberID: string; alarm: string }[];
@@ -86,6 +86,12 @@ export class EtcdAdmin {
     for (const { memberID, alarm } of alarms) {
       await this.#post('maintenance/alarm', { action: 'DEACTIVATE', memberID, alarm });
     }
+  }
+
+  /** Raises it for this member, as etcd does when its own check finds other data there. */
+  async raiseCorrupt(): Promise<void> {
+    const { own: memberID } = await this.status();
+    await this.#post('maintenance/alarm', { action: 'ACTIVATE', memberID, alarm: 'CORRUPT' });
   }
 
   async figures(): Promise<EtcdFigures> {

@@ -38,6 +38,8 @@ export async function replaceMember(
   }));
   await bench.group.start([name]);
   await again(() => any.promote(newId));
+  // It learns of that last.
+  await again(() => bench.etcd(name).members());
   return { oldId: old.id, newId };
 }
 
