@@ -9,9 +9,12 @@ const LONG_TEST_TIMEOUT_MS = 20 * 60_000;
 const long = process.env.LEASEHOLD_LONG === '1';
 const fencing = process.env.LEASEHOLD_FENCING === '1';
 const oldEtcd = process.env.LEASEHOLD_SUITE_OLD_ETCD === '1';
+/** A slice of the long run of a group. */
+const soak = process.env.LEASEHOLD_SUITE_SOAK === '1';
 
 function include(): string[] {
   if (oldEtcd) return ['test/old-etcd/**/*.test.ts'];
+  if (soak) return ['test/long/group-soak.test.ts'];
   if (fencing) return ['test/fencing/**/*.test.ts'];
   if (long) return ['test/long/**/*.test.ts', 'test/sim/**/*.test.ts'];
   return ['{src,test,scripts,bench,demo}/**/*.test.ts'];
@@ -21,7 +24,7 @@ function exclude(): string[] {
   const always = ['node_modules/**', 'dist/**', 'test/chaos/**'];
   return [
     ...always,
-    ...(long ? [] : ['test/long/**']),
+    ...(long || soak ? [] : ['test/long/**']),
     ...(fencing ? [] : ['test/fencing/**']),
     ...(oldEtcd ? [] : ['test/old-etcd/**']),
   ];
@@ -32,7 +35,7 @@ export default defineConfig({
     include: include(),
     exclude: exclude(),
     pool: 'forks',
-    testTimeout: long ? LONG_TEST_TIMEOUT_MS : TEST_TIMEOUT_MS,
+    testTimeout: long || soak ? LONG_TEST_TIMEOUT_MS : TEST_TIMEOUT_MS,
     hookTimeout: TEST_TIMEOUT_MS,
     teardownTimeout: 10_000,
     allowOnly: false,

@@ -14,7 +14,11 @@ export const SUITES_NOT_IN_NPM_TEST = [
     folder: 'test/old-etcd',
     reason: "needs Debian's etcd-server; run by .ci/run, which installs it; node scripts/test.mjs --old-etcd",
   },
-  { name: 'long tests', folder: 'test/long', reason: 'take minutes; npm run test:long' },
+  {
+    name: 'long tests',
+    folder: 'test/long',
+    reason: 'take minutes; 45 s of a group in .ci/run; npm run test:long',
+  },
   {
     name: 'fault injection',
     folder: 'test/chaos',

@@ -1,4 +1,5 @@
-// `npm test`, the long tests of `npm run test:long` (`--long`) and the suite of .ci/run with real servers (`--fencing`): runs vitest, then
+// `npm test`, the long tests of `npm run test:long` (`--long`) and the suites of .ci/run (`--fencing`,
+// `--old-etcd`, `--soak`): runs vitest, then
 // says what was not run and why, and closes with the line `N passed, N failed` that .ci/run adds up. Further arguments go
 // to vitest (`npm test -- src/core`).
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -13,6 +14,7 @@ const OTHER_SUITES = {
   '--long': { LEASEHOLD_LONG: '1' },
   '--fencing': { LEASEHOLD_FENCING: '1' },
   '--old-etcd': { LEASEHOLD_SUITE_OLD_ETCD: '1' },
+  '--soak': { LEASEHOLD_SUITE_SOAK: '1', LEASEHOLD_SOAK_MS: '45000' },
 };
 
 /**

@@ -38,6 +38,8 @@ const space = (quotaBytes: number, usedBytes = 0) => ({
   usedBytes,
   fileBytes: usedBytes,
   isFull: false,
+  answering: 3,
+  corrupt: [],
 });
 
 test('for the audit exporter the snapshot stays from which its successor comes to the cursor, and all above it', () => {
