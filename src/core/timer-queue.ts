@@ -55,9 +55,8 @@ export class TimerQueue<TimerNode extends Due> {
     const last = this.#heap.pop();
     node.heapIndex = -1;
     if (last === undefined || last === node) return;
-    this.#place(last, index);
+    this.#place(last, this.#sink(index));
     this.#up(last);
-    this.#down(last);
   }
 
   #place(node: TimerNode, index: number): void {
@@ -75,19 +74,21 @@ export class TimerQueue<TimerNode extends Due> {
     }
   }
 
-  #down(node: TimerNode): void {
-    for (;;) {
-      const left = 2 * node.heapIndex + 1;
-      let least: TimerNode = node;
-      for (let child = left; child < left + 2 && child < this.#heap.length; child++) {
-        const candidate = this.#heap[child] as TimerNode;
-        if (before(candidate, least)) least = candidate;
-      }
-      if (least === node) return;
-      const index = least.heapIndex;
-      this.#place(least, node.heapIndex);
-      this.#place(node, index);
+  /**
+   * Moves up what lies below a hole, so that the hole is at the bottom; where it is then. What fills it comes from the bottom too and mostly
+   * stays there, so it is not compared on the way down.
+   */
+  #sink(from: number): number {
+    const size = this.#heap.length;
+    let hole = from;
+    for (let left = 2 * hole + 1; left < size; left = 2 * hole + 1) {
+      const right = left + 1;
+      const isRight = right < size && before(this.#heap[right] as TimerNode, this.#heap[left] as TimerNode);
+      const child = isRight ? right : left;
+      this.#place(this.#heap[child] as TimerNode, hole);
+      hole = child;
     }
+    return hole;
   }
 }
 
