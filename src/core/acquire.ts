@@ -19,11 +19,13 @@ import { assert, unreachable } from './assert.ts';
 import { grant, join, keyCount } from './holds.ts';
 import { fitsNow, holdToJoin, policyRefusal, type Refusal } from './policy.ts';
 import { enqueue, lockOf, refuse } from './queue.ts';
-import type { KeyRecord, Lock, Session, State, Wait } from './state.ts';
+import type { Ended, KeyRecord, Lock, Session, State, Wait } from './state.ts';
 import { viewHolder } from './views.ts';
 
 /** The level at which shared and semaphore locks and re-entrant acquires came (rule C15). */
 const ALL_MODES_LEVEL = 2;
+/** A key's state until its request is decided, which is at once. */
+const UNDECIDED: Ended = { kind: 'ended', by: 'INVALID', token: 0 };
 const KEY_BOUNDS = { min: 1, max: KEY_BYTES_MAX } as const;
 const OWNER_BOUNDS = { min: 0, max: OWNER_BYTES_MAX } as const;
 const PURPOSE_BOUNDS = { min: 0, max: PURPOSE_BYTES_MAX } as const;
@@ -37,12 +39,7 @@ export function acquire(state: State, command: Acquire, events: LockEvent[]): Co
   const problem = acquireProblem(state, session, command);
   if (problem !== null) return problem;
 
-  const record: KeyRecord = {
-    session,
-    request: command,
-    state: { kind: 'ended', by: 'INVALID', token: 0 },
-    settled: false,
-  };
+  const record: KeyRecord = { session, request: command, state: UNDECIDED, settled: false };
   session.keys.set(command.key, record);
   return answer(state, record, events);
 }

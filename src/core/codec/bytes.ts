@@ -161,8 +161,9 @@ export class ByteReader {
     const count = this.uint();
     if (count === 0) return NO_STRINGS;
     if (count > this.#bytes.length - this.#at) throw new FormatError('a list is longer than the bytes left');
-    const values: string[] = [];
-    for (let i = 0; i < count; i++) values.push(this.string());
+    // At its full length: one that grows by itself begins with room for seventeen.
+    const values = new Array<string>(count);
+    for (let i = 0; i < count; i++) values[i] = this.string();
     return values;
   }
 
