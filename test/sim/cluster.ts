@@ -19,6 +19,7 @@ import type { Group } from './nodes/group.ts';
 import { LeasedStore } from './nodes/leased-store.ts';
 import { LockGroup } from './nodes/lock-group.ts';
 import { ReplicaGroup } from './nodes/replica-group.ts';
+import { RudeClient } from './nodes/rude-client.ts';
 import { SidecarNode, WatchedStateStore } from './nodes/sidecar-node.ts';
 import { WatchedStore } from './nodes/watched-log.ts';
 import type { Plan } from './plan.ts';
@@ -64,6 +65,7 @@ export class Cluster {
   readonly #silence: SilenceWatch;
   readonly #orphans: OrphanWatch;
   readonly #expiries: ExpiryWatch;
+  readonly #rude: RudeClient | null;
   readonly #processes: VirtualProcess[] = [];
   /** Error lines that a fault in force explains. */
   readonly #expectedErrors =
@@ -83,6 +85,7 @@ export class Cluster {
     this.#expiries = new ExpiryWatch(world, this.findings, this.faultsSeen);
     const shared = plan.isOneProcess ? this.#process('dev', this.#machine('dev')) : null;
     this.groups = plan.aliases.map((alias) => this.#group(alias, shared));
+    this.#rude = plan.rudeEveryMs === null ? null : this.#rudeClient(plan.rudeEveryMs);
     this.hosts = Array.from({ length: plan.sidecars }, (_, i) => this.#host(`sidecar-${i}`, shared));
   }
 
@@ -106,7 +109,13 @@ export class Cluster {
     for (const host of this.hosts) {
       for (const place of host.applications.keys()) this.startApplication(host, place);
     }
+    this.#rude?.start();
     this.#lookAgain();
+  }
+
+  /** The faults are over, and those who mean harm leave. */
+  calm(): void {
+    this.#rude?.stop();
   }
 
   /** As `leasehold dev` starts: the groups' servers, then the sidecar over them. */
@@ -211,6 +220,13 @@ export class Cluster {
         if (group !== undefined) this.#expiries.expired(group, session, this.sidecars);
       },
     });
+  }
+
+  #rudeClient(everyMs: number): RudeClient {
+    const { world, findings, groups, plan } = this;
+    const process = this.#process('rude', this.#machine('rude'));
+    const random = world.random('rude');
+    return new RudeClient({ process, groups, findings, random, everyMs, delayMs: plan.networkDelayMs });
   }
 
   #host(name: string, shared: VirtualProcess | null): Host {

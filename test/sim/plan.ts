@@ -98,6 +98,8 @@ export interface Plan {
   readonly faults: ReadonlyMap<FaultKind, number>;
   readonly habits: Habits;
   readonly locks: LockHabits;
+  /** A client that acts on sessions of others does so every so many ms; null: there is none (rule C7). */
+  readonly rudeEveryMs: number | null;
   /** Share of the commands that make the state machine throw (rule C13). */
   readonly poisonous: number;
   /** How long machines sleep, ms. */
@@ -153,6 +155,7 @@ export function makePlan(world: World): Plan {
     habits: makeHabits(random),
     locks: PLAIN_LOCKS,
     poisonous: 0,
+    rudeEveryMs: null,
     sleepMs: LONG_SLEEPS_MS,
   };
   const ofGroup = withReplicas(withLocks(plain, world.random('locks')), world.random('replicas'));
@@ -182,13 +185,14 @@ function withPrograms(plan: Plan, random: Random): Plan {
   return { ...plan, olderReplicas, finishesUpgrade: random.chance(0.7), faults };
 }
 
-/** What administrators do that is unsafe or rare, and mistakes in the state machine. */
+/** What administrators do that is unsafe or rare, mistakes in the state machine, clients that mean harm. */
 function withPoison(plan: Plan, random: Random): Plan {
   const faults = new Map(plan.faults);
   for (const kind of OF_ADMINISTRATORS)
     if (random.chance(0.15)) faults.set(kind, random.pick(FAULT_EVERY_MS));
   const poisonous = random.chance(0.15) ? random.pick([0.002, 0.01, 0.05]) : 0;
-  return { ...plan, faults, poisonous };
+  const isRude = random.chance(0.15) && !plan.isOneProcess;
+  return { ...plan, faults, poisonous, rudeEveryMs: isRude ? random.pick([200, 2_000]) : null };
 }
 
 /** The rest of a plan, drawn apart from what is above. */
@@ -215,6 +219,7 @@ export function exclusiveOnly(plan: Plan): Plan {
     replicas: 1,
     olderReplicas: 0,
     poisonous: 0,
+    rudeEveryMs: null,
     rollsBack: false,
     locks: PLAIN_LOCKS,
     sleepMs: LONG_SLEEPS_MS,

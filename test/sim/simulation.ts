@@ -109,6 +109,7 @@ async function story(
   if (isCutShort) return;
   world.trace?.('QUIET: the faults are over');
   injector.stop();
+  cluster.calm();
   if (plan.finishesUpgrade) finishUpgrade(cluster);
   const copy = oldCopy();
   if (copy !== null && !(await rollBack(cluster, copy))) return;
