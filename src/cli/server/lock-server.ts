@@ -94,6 +94,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     suspicion: config.suspicion,
     dial: relayDialer({
       method: relayMethod(protocol),
+      timers: runtime.timers,
       serverId,
       addresses: config.peers,
       dial: security.dial,

@@ -4,8 +4,10 @@
 import type { Buffer } from 'node:buffer';
 import { Client, Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import type { RelayFrame } from '../../api/wire.ts';
+import type { Timers } from '../../platform/runtime.ts';
 import type { DialLeader, LeaderStream, LeaderStreamHandler } from '../front-end/leader-link.ts';
 import type { Dial } from '../security/tls.ts';
+import { GatheredFrames } from './gathered-frames.ts';
 import { asIs, BoundedWriter, CHANNEL_OPTIONS, type RelayMethod } from './streams.ts';
 
 /** Which replica it is that calls; its certificate must prove it. */
@@ -15,6 +17,7 @@ const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
 
 export interface RelayClientOptions {
   readonly method: RelayMethod;
+  readonly timers: Timers;
   /** Of this replica. */
   readonly serverId: string;
   /** Where the relay service of each replica is, by server id. */
@@ -34,7 +37,7 @@ export function relayDialer(options: RelayClientOptions): DialLeader {
 function dial(
   leader: { readonly serverId: string; readonly address: string },
   handler: LeaderStreamHandler,
-  { method, serverId, dial: dialTo }: RelayClientOptions,
+  { method, timers, serverId, dial: dialTo }: RelayClientOptions,
 ): LeaderStream {
   const { credentials, options } = dialTo(leader.serverId);
   const client = new Client(leader.address, credentials, { ...CHANNEL_OPTIONS, ...options });
@@ -45,12 +48,14 @@ function dial(
   const end = (isAnswered: boolean): void => {
     if (!isOpen) return;
     isOpen = false;
+    gathered.drop();
     writer.close();
     call.cancel();
     client.close();
     handler.onClose(isAnswered);
   };
   const writer = new BoundedWriter(call, UNREAD_BYTES_MAX, () => end(false));
+  const gathered = new GatheredFrames(timers, (frame) => writer.write(method.request.encode(frame)));
   call.on('data', (bytes: Buffer) => {
     if (!isOpen) return;
     try {
@@ -64,7 +69,7 @@ function dial(
   call.on('error', () => undefined);
   call.on('status', ({ code }: StatusObject) => end(code === status.FAILED_PRECONDITION));
   return {
-    send: (frame: RelayFrame) => writer.write(method.request.encode(frame)),
+    send: (frame: RelayFrame) => gathered.send(frame),
     close: () => end(true),
   };
 }
