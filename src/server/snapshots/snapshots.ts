@@ -115,6 +115,8 @@ export class Snapshots {
       this.#isOwnTurn = false;
       await this.#trim(hold);
     } catch (error) {
+      // Its successor makes one when it is due; what this one did not get done is no failure.
+      if (this.#isStopped) return;
       this.#isOwnTurn = error instanceof NotWrittenError;
       if (!this.#isOwnTurn) this.#retryAtBytes = this.#logBytes + RETRY_SHARE * this.#dueBytes;
       throw error;
