@@ -2,16 +2,20 @@
  * Many hours of simulation, of every kind there is, until enough are together: dense runs in which rare things meet, short ones of many
  * seeds and longer ones of few; and sparse runs over a working day, which make most of the hours. What an hour holds is said with the sum.
  */
+import { makePlan } from './plan.ts';
 import { hoursOf, processorMs, told } from './seeds.ts';
 import type { RunReport } from './simulation.ts';
 import { type Run, simulateMany } from './threads.ts';
+import { World } from './world/world.ts';
 
 type Kind = Required<Omit<Run, 'seed'>>;
 
-const DAY: Kind = { hours: 8, pace: 'sparse' };
+const DAY: Kind = { hours: 12, pace: 'sparse' };
+/** Replicas that follow cost several times what a single server does: each run is to take about the same effort. */
+const GROUP_SHARE = 0.25;
 const HOUR: Kind = { hours: 1, pace: 'dense' };
 const MOMENT: Kind = { hours: 0.05, pace: 'dense' };
-/** Taken in turn: of 49.6 hours 1.6 dense ones, which take about as long as the others. */
+/** Taken in turn. The dense ones take about as long as the others. */
 const KINDS: readonly Kind[] = [
   ...[MOMENT, MOMENT, DAY, MOMENT, MOMENT, DAY, MOMENT, MOMENT, DAY],
   ...[MOMENT, MOMENT, DAY, MOMENT, MOMENT, DAY, MOMENT, MOMENT, DAY, HOUR],
@@ -36,9 +40,12 @@ export async function simulateHours({
   let [begunHours, begun, printedMs] = [0, 0, began.wallMs];
   const next = (): Run | null => {
     if (begunHours >= hours) return null;
-    const kind = KINDS[begun % KINDS.length] as Kind;
-    begunHours += kind.hours;
-    return { ...kind, seed: first + begun++ };
+    const seed = first + begun;
+    const { pace, hours: hoursOfOne } = KINDS[begun++ % KINDS.length] as Kind;
+    const isDay = pace === 'sparse';
+    const run = { seed, pace, hours: hoursOfOne * (isDay && hasReplicas(seed) ? GROUP_SHARE : 1) };
+    begunHours += run.hours;
+    return run;
   };
   const took = () => ({
     wallMs: performance.now() - began.wallMs,
@@ -53,10 +60,17 @@ export async function simulateHours({
   };
   await simulateMany({ threads, next, onReport });
   for (const pace of ['dense', 'sparse'] as const) {
-    print(`${pace}: ${contents(reports.filter((report) => report.pace === pace))}`);
+    for (const isGroup of [false, true]) {
+      const part = reports.filter(({ plan, ...run }) => run.pace === pace && plan.replicas > 1 === isGroup);
+      print(`${pace}, ${isGroup ? 'groups of several' : 'single servers'}: ${contents(part)}`);
+    }
   }
   print(progress(reports, took()));
   return reports.sort((a, b) => a.seed - b.seed);
+}
+
+function hasReplicas(seed: number): boolean {
+  return makePlan(new World(seed)).replicas > 1;
 }
 
 interface Took {

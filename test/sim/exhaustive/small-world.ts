@@ -101,7 +101,7 @@ export class SmallWorld {
     const newest = this.#servers.at(-1) as Server;
     if (newest !== this.#on && newest.leader !== null && !newest.process.isDead)
       steps.push('the front end follows');
-    if (this.#left.ttls > 0) steps.push('a TTL passes');
+    if (this.#left.ttls > 0) steps.push('the TTL passes');
     return steps;
   }
 
@@ -114,7 +114,7 @@ export class SmallWorld {
       this.#left.takeOvers--;
       await this.#begin('two');
     } else if (step === 'the front end follows') this.#goTo(this.#servers.at(-1) as Server);
-    else if (step === 'a TTL passes') await this.#passTtl();
+    else if (step === 'the TTL passes') await this.#passTtl();
     else if (server !== undefined) this.#move(server, verb);
     await this.#settle();
   }
@@ -126,7 +126,8 @@ export class SmallWorld {
       index,
       hash,
       this.#store.leader(),
-      this.#servers.map(({ name, process, heard, log }) => [name, process.isDead, log.underWay, heard]),
+      // What a dead one knew is of no more use to anybody.
+      this.#servers.map(({ name, process, heard, log }) => [name, process.isDead || [log.underWay, heard]]),
       this.#clients.map(({ heard, asked }) => [heard, asked]),
       this.#on?.name,
       this.#left,
@@ -266,13 +267,18 @@ export class SmallWorld {
   /** Promises settle and turns are taken until there are none. */
   async #settle(): Promise<void> {
     for (;;) {
-      await new Promise((resolve) => setImmediate(resolve));
+      await promisesSettle();
       const turned = [this.#frontEndProcess, ...this.#servers.map(({ process }) => process)].map((one) =>
         one.turn(),
       );
       if (!turned.includes(true)) return;
     }
   }
+}
+
+/** A tick planned by a microtask comes after all microtasks: nothing in here waits for the event loop. */
+function promisesSettle(): Promise<void> {
+  return new Promise((resolve) => queueMicrotask(() => process.nextTick(resolve)));
 }
 
 /** As a standby has it that leads: it has followed the log, and knows what the one before may not have told any more. */
