@@ -75,6 +75,12 @@ export class SmallClient {
     }
   }
 
+  /** As sidecars do every TTL/5: so a client learns of an end that nobody could tell it when it came. */
+  keepAlive(): void {
+    const sessions = [{ session: this.#session, attach: 1 }];
+    this.#stream.send({ format: 1, requests: [], keepalive: { number: 1, sessions } });
+  }
+
   close(): void {
     if (this.#asked !== null) return;
     this.#ask('close', { type: 'closeSession', session: this.#session, attach: 1, clean: true });
@@ -90,7 +96,8 @@ export class SmallClient {
     this.#stream.send({ format: 1, requests: [{ id: this.#lastId, body }] });
   }
 
-  #hear({ answers, notices }: ServerFrame): void {
+  #hear({ answers, notices, keepalive }: ServerFrame): void {
+    if (keepalive?.sessions.some(({ alive }) => !alive) === true) this.#over();
     for (const { id, body } of answers) {
       this.heard.push(JSON.stringify(body));
       if (id === this.#lastId) this.#answered(body);

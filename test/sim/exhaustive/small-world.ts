@@ -142,6 +142,9 @@ export class SmallWorld {
     if (newest.process.isDead || newest.isOver) await this.#begin('three');
     await this.#flow();
     this.#goTo(this.#servers.at(-1) as Server);
+    await this.#flow();
+    for (const client of this.#clients) client.keepAlive();
+    await this.#tick();
     for (let round = 0; round < 8; round++) {
       await this.#flow();
       for (const client of this.#clients) if (client.asked !== 'acquire') client.askNext();
@@ -247,11 +250,13 @@ export class SmallWorld {
   /** Nothing else happens meanwhile, but that timers fire. */
   async #passTtl(): Promise<void> {
     this.#left.ttls--;
-    for (let passed = 0; passed < TTL_MS + TICK_MS; passed += TICK_MS) {
-      this.#world.nowUs += TICK_MS * 1_000;
-      for (const { process } of this.#servers) process.tick(this.#world.nowMs);
-      await this.#settle();
-    }
+    for (let passed = 0; passed < TTL_MS + TICK_MS; passed += TICK_MS) await this.#tick();
+  }
+
+  async #tick(): Promise<void> {
+    this.#world.nowUs += TICK_MS * 1_000;
+    for (const { process } of this.#servers) process.tick(this.#world.nowMs);
+    await this.#settle();
   }
 
   /** Lets every append through until nothing moves. */
