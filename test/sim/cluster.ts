@@ -115,6 +115,7 @@ export class Cluster {
 
   /** The faults are over, and those who mean harm leave. */
   calm(): void {
+    for (const { poison } of this.groups) poison.stop();
     this.#rude?.stop();
   }
 
@@ -366,11 +367,15 @@ export class Cluster {
       onError: ({ name: who }, message, fields) => {
         const isPoisoned = plan.poisonous > 0 || plan.faults.has('poisonName');
         if (!this.#expectedErrors.test(message) && !(isPoisoned && POISONED.test(message))) {
-          this.findings.add('error-log', `${who} logged: ${message} ${JSON.stringify(fields)}`);
+          this.findings.add('error-log', `${who} logged: ${message} ${JSON.stringify(fields, inWords)}`);
         }
       },
     });
     this.#processes.push(process);
     return process;
   }
+}
+
+function inWords(_key: string, value: unknown): unknown {
+  return value instanceof Error ? `${value.name}: ${value.message}` : value;
 }

@@ -9,6 +9,9 @@ import type { Logger } from '../../platform/runtime.ts';
 import { type Batch, prepend } from './inbox.ts';
 import { NOBODY, type Outgoing } from './outbox.ts';
 
+/** Told to whoever sends again what threw. */
+export const MADE_IT_FAIL = 'this request has made the state machine fail before';
+
 const REMEMBERED_MAX = 1_000;
 /** The same name failing again after its quarantine: something else is wrong, and going on would be guessing. */
 const FAULTS_PER_NAME_MAX = 3;

@@ -49,6 +49,25 @@ export function strike({ commands }: Batch, leases: Pick<Leases, 'hasCondemned' 
   }
 }
 
+/** Who asked, and under which id. */
+export interface Asked {
+  readonly from: Outgoing;
+  readonly id: number;
+}
+
+type IsUnwanted = (body: Command | ReadQuery) => boolean;
+
+/** Takes the commands that are unwanted out of a batch. */
+export function takeOut({ commands, from, ids }: Batch, isUnwanted: IsUnwanted): readonly Asked[] {
+  const out: Asked[] = [];
+  for (let i = commands.length - 1; i >= 0; i--) {
+    if (!isUnwanted(commands[i] as Command)) continue;
+    out.push({ from: from[i] as Outgoing, id: ids[i] as number });
+    for (const list of [commands, from, ids]) list.splice(i, 1);
+  }
+  return out;
+}
+
 export class Inbox {
   #bodies: (Command | ReadQuery)[] = [];
   #from: Outgoing[] = [];
@@ -97,15 +116,32 @@ export class Inbox {
     return batch;
   }
 
+  /** Takes out what is unwanted, wherever it waits. */
+  takeOut(isUnwanted: IsUnwanted): readonly Asked[] {
+    const out: Asked[] = [];
+    this.#keep((body, from, id) => {
+      const isOut = isUnwanted(body);
+      if (isOut) out.push({ from, id });
+      return !isOut;
+    });
+    return out;
+  }
+
   #sweep(): void {
+    this.#keep((body, from) => !isMoot(body, from));
+    this.#sweepAt = Math.max(SWEEP_FROM, 2 * this.#bodies.length);
+  }
+
+  #keep(isKept: (body: Command | ReadQuery, from: Outgoing, id: number) => boolean): void {
     const left = Array.from(this.#bodies.keys()).filter(
-      (i) => i >= this.#taken && !isMoot(this.#bodies[i] as Command | ReadQuery, this.#from[i] as Outgoing),
+      (i) =>
+        i >= this.#taken &&
+        isKept(this.#bodies[i] as Command | ReadQuery, this.#from[i] as Outgoing, this.#ids[i] as number),
     );
     this.#bodies = left.map((i) => this.#bodies[i] as Command | ReadQuery);
     this.#from = left.map((i) => this.#from[i] as Outgoing);
     this.#ids = left.map((i) => this.#ids[i] as number);
     this.#taken = 0;
-    this.#sweepAt = Math.max(SWEEP_FROM, 2 * left.length);
   }
 
   #forget(count: number): void {

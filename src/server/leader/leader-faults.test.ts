@@ -5,6 +5,8 @@ import { attachCommand } from '../../../test/support/virtual/leader-bench.ts';
 import { Poison, poisoned } from '../../../test/support/virtual/poison.ts';
 import type { Command } from '../../api/entry.ts';
 import { LogUnavailableError } from '../../log/errors.ts';
+import { MemoryLog } from '../../log/memory-log.ts';
+import { Leader } from './leader.ts';
 
 const BEAT_MS = 250;
 
@@ -68,6 +70,40 @@ describe('rule C13: a command that throws', () => {
       expect.objectContaining({ type: 'expired', name: 'mine', cause: 'threw' }),
     );
     expect(bench.events.filter(({ type }) => type === 'sessionEnding')).toHaveLength(1);
+  });
+
+  test('of a leader that has been deposed meanwhile: it stops, and makes nothing of the entries of its successor', async () => {
+    const { probe, bench, front } = await poisoned();
+    const session = await front.open(1);
+    probe.command = isAcquireOf('poison');
+    const successor = Leader.start({
+      runtime: bench.runtime,
+      log: new MemoryLog(bench.store),
+      ...{ serverId: 'successor', reason: 'test', replicas: 1, tokenFloor: 0, beatWhenIdle: false },
+      onStopped: () => undefined,
+    });
+    await bench.runtime.until(successor, 1_000);
+    const [bad] = front.ask(1, acquireCommand({ session, key: 'p', name: 'poison' }));
+    await bench.runtime.pass(1_000);
+    expect(bench.stopped).toEqual([{ kind: 'deposed' }]);
+    expect(front.answerTo(bad)).toBeUndefined();
+  });
+
+  test('throws once, however often it waits already: in its batch, and behind it', async () => {
+    const { probe, bench, front } = await poisoned();
+    const [session, other] = [await front.open(1), await front.open(2)];
+    probe.command = isAcquireOf('poison');
+    const poison = acquireCommand({ session, key: 'p', name: 'poison' });
+    const [first, again, good] = [
+      ...front.ask(1, poison, poison),
+      ...front.ask(2, acquireCommand({ session: other, key: 'k', name: 'b' })),
+    ];
+    bench.runtime.timers.soon(() => void front.ask(1, poison));
+    await bench.runtime.pass(BEAT_MS);
+    for (const id of [first, again])
+      expect(front.answerTo(id)).toMatchObject({ type: 'rejected', code: 'INVALID' });
+    expect(front.answerTo(good)).toMatchObject({ type: 'granted' });
+    expect(probe.hits).toBe(1);
   });
 
   test('while the log does not answer the state waits to be made again, and the leader stays', async () => {

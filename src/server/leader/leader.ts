@@ -33,9 +33,9 @@ import { type Recovered, recover } from '../snapshots/recovery.ts';
 import { Snapshots } from '../snapshots/snapshots.ts';
 import { Appender } from './appender.ts';
 import { raiseTo } from './behaviour.ts';
-import { Faults } from './faults.ts';
+import { Faults, MADE_IT_FAIL } from './faults.ts';
 import { GroupTime } from './group-time.ts';
-import { type Batch, Inbox, prepend, strike } from './inbox.ts';
+import { type Batch, Inbox, prepend, strike, takeOut } from './inbox.ts';
 import { Inquiries } from './inquiries.ts';
 import type { LeaderOptions, StopReason } from './leader-options.ts';
 import { Marks } from './marks.ts';
@@ -419,15 +419,28 @@ export class Leader {
   /** The state threw and is unusable: make it again from the log, without what made it throw (rule C13). */
   async #rebuild(batch: Batch, fault: unknown): Promise<void> {
     if (!(fault instanceof CoreFault)) throw fault;
-    const { state } = await this.#recover();
+    const { state, head } = await this.#recover();
+    if (head.hash !== this.#appender.head.hash) {
+      // Entries that this leader has not written: another one leads, and the log would say so at the next append (rule L1).
+      this.#stopBecause({ kind: 'deposed' });
+      return;
+    }
     this.#state = state;
     const culprit = this.#faults.blame(fault.step, batch, fault);
     if (culprit !== null) {
       if (culprit.session !== null) this.#publisher.leases.condemn(culprit.session);
       this.#publisher.reject(culprit.from, culprit.id, this.position, 'INVALID', culprit.message);
+      this.#rejectRepeats(batch);
     }
     this.#isBusy = false;
     this.#planTurn();
+  }
+
+  /** The same request may wait here already, sent again after a broken stream. */
+  #rejectRepeats(batch: Batch): void {
+    const isKnown = (body: Command | ReadQuery): boolean => this.#faults.isKnown(body);
+    for (const { from, id } of [...takeOut(batch, isKnown), ...this.#inbox.takeOut(isKnown)])
+      this.#publisher.reject(from, id, this.position, 'INVALID', MADE_IT_FAIL);
   }
 
   /** However long the log takes: nothing else can be done meanwhile (rule S11). */

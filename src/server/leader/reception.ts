@@ -7,7 +7,7 @@ import type { Attach, Identity } from '../../api/entry.ts';
 import type { BulkReattachment, Position, RelayFrame, RelayRequest } from '../../api/wire.ts';
 import { levelOf, type State } from '../../core/index.ts';
 import { Clients } from './clients.ts';
-import type { Faults } from './faults.ts';
+import { type Faults, MADE_IT_FAIL } from './faults.ts';
 import type { Inbox } from './inbox.ts';
 import type { Marks } from './marks.ts';
 import type { FrontEndLink, Outgoing } from './outbox.ts';
@@ -131,7 +131,7 @@ export class Reception {
       if (this.#connected.has(from.link)) return;
       this.#reject(from, id, 'UNAVAILABLE', 'this server does not lead any more');
     } else if (this.#faults.isKnown(body)) {
-      this.#reject(from, id, 'INVALID', 'this request has made the state machine fail before');
+      this.#reject(from, id, 'INVALID', MADE_IT_FAIL);
     } else if (body.type === 'acquire' && this.#leader.quietMs > 0) {
       const { quietMs } = this.#leader;
       const seconds = Math.ceil(quietMs / 1000);

@@ -16,9 +16,11 @@ export class Poison {
   /** Names whose consequences throw just now. */
   readonly names = new Set<string>();
   threw = 0;
+  /** Told of each throw: the state is made again, and until that is done nothing is committed. */
+  onThrow: () => void = () => undefined;
   readonly #world: World;
   readonly #findings: Findings;
-  readonly #share: number;
+  #share: number;
   /** What threw in each life of a leader: once is enough for it to know the command. */
   readonly #seen = new WeakMap<Life, Set<string>>();
 
@@ -39,18 +41,29 @@ export class Poison {
       },
       beforeConsequence: (name) => {
         if (!this.names.has(name)) return;
-        this.threw++;
+        this.#noteThrow();
         throw new PoisonError(`a consequence for ${name} is poisonous`);
       },
     };
+  }
+
+  /** The mistakes are mended. */
+  stop(): void {
+    this.#share = 0;
+    this.names.clear();
   }
 
   isPoisonous(command: Command): boolean {
     return this.#share > 0 && fraction(labelOf(command)) < this.#share;
   }
 
-  #threw(life: Life, command: Command): void {
+  #noteThrow(): void {
     this.threw++;
+    this.onThrow();
+  }
+
+  #threw(life: Life, command: Command): void {
+    this.#noteThrow();
     const known = this.#seen.get(life) ?? new Set();
     this.#seen.set(life, known);
     const text = JSON.stringify(command);

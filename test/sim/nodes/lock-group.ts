@@ -53,6 +53,8 @@ export class LockGroup implements Group {
   readonly #random: Random;
   #active: LockServer;
   #isDown = false;
+  /** Nothing has been committed since the state machine threw. */
+  #isRebuilding = false;
 
   constructor(world: World, options: LockGroupOptions) {
     this.#world = world;
@@ -62,6 +64,8 @@ export class LockGroup implements Group {
     this.judge = options.judge;
     this.store = options.store;
     this.poison = options.poison;
+    this.poison.onThrow = () => this.#setRebuilding(true);
+    this.judge.onDurable = () => this.#setRebuilding(false);
     this.part = `server ${options.alias}`;
     this.config = options.config;
     this.#servers = options.processes.map(
@@ -164,6 +168,13 @@ export class LockGroup implements Group {
     if (this.#isDown === isDown) return;
     this.#isDown = isDown;
     if (isDown) this.#options.faultsSeen.begin(this.part);
+    else this.#options.faultsSeen.end(this.part);
+  }
+
+  #setRebuilding(isRebuilding: boolean): void {
+    if (this.#isRebuilding === isRebuilding) return;
+    this.#isRebuilding = isRebuilding;
+    if (isRebuilding) this.#options.faultsSeen.begin(this.part);
     else this.#options.faultsSeen.end(this.part);
   }
 

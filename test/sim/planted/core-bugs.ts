@@ -174,6 +174,36 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     change: (plan) => ({ ...crowded(plan), poisonous: 0.1 }),
   },
   {
+    name: 'a deposed leader goes on with the state of its successor after a throw',
+    rule: 'C13',
+    file: 'src/server/leader/leader.ts',
+    from: 'if (head.hash !== this.#appender.head.hash) {',
+    to: "if (head.hash === '') {",
+    change: (plan) => ({
+      ...crowded(plan),
+      ...{ isOneProcess: false, replicas: 3, leaseMs: 2_000, logLatencyMs: { from: 100, to: 800 } },
+      poisonous: 0.2,
+      faults: new Map([
+        ['logDepose', 4_000],
+        ['serverPause', 8_000],
+      ]),
+    }),
+  },
+  {
+    name: 'a command that waits twice throws twice',
+    rule: 'C13',
+    file: 'src/server/leader/leader.ts',
+    from: '      this.#rejectRepeats(batch);\n',
+    to: '',
+    change: (plan) => ({
+      ...crowded(plan),
+      isOneProcess: false,
+      logLatencyMs: { from: 800, to: 4_000 },
+      poisonous: 0.3,
+      config: { ...plan.config, ttlMs: 5_000 },
+    }),
+  },
+  {
     name: 'whose command threw keeps the session',
     rule: 'C13',
     file: 'src/server/leader/faults.ts',
