@@ -1,6 +1,8 @@
 /** A lock server whose standard output is a pipe that nobody reads: it leads as ever, ends as ever, and goes on when somebody reads. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { AdminClient } from '../../src/cli/admin-client.ts';
@@ -23,8 +25,8 @@ test('a full pipe holds up neither commits nor the end of the server, and is rea
   bench = await GroupBench.make({ audit: () => ({ sink: 'stdout' }) });
   await bench.group.start(ETCDS);
   const { program, args, healthUrl } = bench.planned('server-a');
-  const start = async (): Promise<ChildProcess> => {
-    const started = spawn(program, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const start = async (output: 'pipe' | number = 'pipe'): Promise<ChildProcess> => {
+    const started = spawn(program, args, { stdio: ['ignore', output, 'ignore'] });
     const isUp = (): Promise<boolean> =>
       fetch(healthUrl).then(
         ({ ok }) => ok,
@@ -78,5 +80,24 @@ test('a full pipe holds up neither commits nor the end of the server, and is rea
   // From the cursor on, which stands below what never left the pipe.
   expect(got[0]).toBeLessThan(COMMITS);
   expect(got).toEqual(got.map((_, at) => (got[0] ?? 0) + at));
+  // And one that writes into a file.
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await ended;
+  const file = join(bench.folder, 'stdout.ndjson');
+  const descriptor = openSync(file, 'w');
+  child = await start(descriptor);
+  closeSync(descriptor);
+  await expect
+    .poll(
+      () =>
+        commit('filed').then(
+          () => true,
+          () => false,
+        ),
+      { timeout: 20_000 },
+    )
+    .toBe(true);
+  await expect.poll(() => readFileSync(file, 'utf8'), { timeout: 20_000 }).toContain('"filed"');
   admin.close();
 }, 120_000);

@@ -1,4 +1,6 @@
 /** Where a lock server exports its audit: the part of its configuration, and the sink made of it. */
+import { createWriteStream, fstatSync } from 'node:fs';
+import type { Writable } from 'node:stream';
 import * as z from 'zod';
 import type { LockLog } from '../../log/port.ts';
 import type { AuditMetrics } from '../../platform/metrics.ts';
@@ -63,10 +65,16 @@ export function auditConfigProblems(config: AuditConfig | undefined): readonly s
   return problems;
 }
 
+/** Node.js writes into a file that is its standard output in its own thread, and a slow disk would make the leader wait. */
+function standardOutput(): Writable {
+  const { fd } = process.stdout;
+  return fstatSync(fd).isFile() ? createWriteStream('', { fd, autoClose: false }) : process.stdout;
+}
+
 function makeAuditSink(config: AuditConfig, { clock, timers }: Runtime): AuditSink {
   switch (config.sink) {
     case 'stdout':
-      return new StreamSink(process.stdout);
+      return new StreamSink(standardOutput());
     case 'file':
       return new FileSink(config);
     case 'http':

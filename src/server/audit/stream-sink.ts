@@ -38,8 +38,9 @@ export class StreamSink implements AuditSink {
   }
 
   #gone(cause: Error | null): Error {
+    const why = cause?.message ?? 'it is closed';
     return new Error(
-      'nobody reads standard output any more: start this server again, with somebody who reads it, or give the audit another sink',
+      `standard output takes nothing any more (${why}): start this server again with one that does, or give the audit another sink`,
       { cause },
     );
   }
