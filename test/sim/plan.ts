@@ -210,6 +210,13 @@ function withLocks(plan: Plan, random: Random): Plan {
   };
 }
 
+/** The same plan without what is rare and says something of itself alone: versions, poison, rude clients, unsafe commands. */
+export function withoutRare(plan: Plan): Plan {
+  const rare: readonly FaultKind[] = [...OF_PROGRAMS, ...OF_ADMINISTRATORS];
+  const faults = new Map([...plan.faults].filter(([kind]) => !rare.includes(kind)));
+  return { ...plan, faults, olderReplicas: 0, poisonous: 0, rudeEveryMs: null, beginsAnew: false };
+}
+
 /** The same plan with nothing but one replica, plain exclusive locks and long sleeps: what there was before the others. */
 export function exclusiveOnly(plan: Plan): Plan {
   const faults = new Map([...plan.faults].filter(([kind]) => !DRAWN_APART.includes(kind)));

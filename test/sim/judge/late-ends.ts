@@ -23,8 +23,10 @@ export class LateEnds {
     this.#slowestRate = slowestRate;
   }
 
-  look({ judge, part, parts, alias }: Group): void {
+  look({ judge, part, parts, alias, poison }: Group): void {
     for (const [session, heardAtUs] of judge.heardAtUs) {
+      // An attach that threw was a sign of life, and is in no log (rule C13): CulpritWatch sees to its end.
+      if (poison.culprits.has(session)) continue;
       const ttlMs = judge.ttlOf(session) ?? 0;
       const dueUs = heardAtUs + (ttlMs / this.#slowestRate + LATE_MS) * US_PER_MS;
       // A front end that does not get ready after a change of leaders costs one TTL more (rule S4).

@@ -13,7 +13,7 @@ const bug = PLANTED_BUGS.find((one) => one.name === name);
 if (bug === undefined) throw new Error(`no planted bug is named ${JSON.stringify(name)}`);
 const isPlanted = plant(bug);
 const { simulate } = await import('../simulation.ts');
-const { withFaults } = await import('../plan.ts');
+const { withFaults, withoutRare } = await import('../plan.ts');
 
 let virtualMs = 0;
 
@@ -22,7 +22,10 @@ async function outcome(seed: number) {
     const { findings, virtualMs: ranMs } = await simulate({
       seed,
       hours: Number(hours),
-      changePlan: (plan) => withFaults(bug?.change?.(plan) ?? plan, bug?.faults ?? [], FAULT_EVERY_MS),
+      changePlan: (drawn) => {
+        const plan = withoutRare(drawn);
+        return withFaults(bug?.change?.(plan) ?? plan, bug?.faults ?? [], FAULT_EVERY_MS);
+      },
     });
     virtualMs += ranMs;
     return findings[0] ?? null;
