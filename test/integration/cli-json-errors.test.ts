@@ -26,6 +26,8 @@ const FAILING: Readonly<Record<string, readonly string[]>> = {
   'group status': ['--dir', '/nonexistent/leasehold'],
   'group down': ['--dir', '/nonexistent/leasehold'],
   'group new-lineage': ['--data', '/nonexistent/leasehold'],
+  'group configure': ['-f', '/nonexistent/leasehold'],
+  'group audit': NO_FOLDER,
   'group members': NO_FOLDER,
   'group hand-over': NO_FOLDER,
   'group snapshot': NO_FOLDER,

@@ -3,6 +3,7 @@ import { Command, Option } from 'commander';
 import { GROUP_FOLDER_DEFAULT } from '../conventions.ts';
 import { outputOption, withAdminOptions } from '../options.ts';
 import { conclude } from '../output/outcome.ts';
+import type { ConfigureFlags } from './configure.ts';
 import type { OfLocalGroup, UpFlags } from './group.ts';
 import type { IssuerFlags } from './issuer.ts';
 import type { NewLineageFlags } from './new-lineage.ts';
@@ -60,7 +61,8 @@ export function groupCommand(): Command {
     .requiredOption('--port <port>', 'where it says that it runs')
     .addHelpText('after', ISSUER_HELP)
     .action(async (flags: IssuerFlags) => (await import('./issuer.ts')).runIssuer(flags));
-  for (const command of [membersCommand(), handOverCommand(), snapshotCommand(), auditCommand()]) {
+  const below = [configureCommand(), membersCommand(), handOverCommand(), snapshotCommand(), auditCommand()];
+  for (const command of below) {
     group.addCommand(command);
   }
   return group;
@@ -70,6 +72,19 @@ function ofGroup(name: string): Command {
   return withAdminOptions(new Command(name))
     .option('-n, --namespace <alias>', 'which namespace, when it serves several')
     .addOption(outputOption());
+}
+
+function configureCommand(): Command {
+  return withAdminOptions(new Command('configure'))
+    .description('Put a LockNamespace into force, and show what that changes.')
+    .requiredOption('-f, --filename <manifest>', 'the LockNamespace; its name says which one is meant')
+    .option('--dry-run', 'only show what would change')
+    .addOption(outputOption())
+    .addHelpText('after', CONFIGURE_HELP)
+    .action(async (flags: ConfigureFlags) => {
+      const { configure } = await import('./configure.ts');
+      await conclude(() => configure(flags), flags.output);
+    });
 }
 
 function membersCommand(): Command {
@@ -110,9 +125,23 @@ function auditCommand(): Command {
     .addHelpText('after', AUDIT_HELP)
     .action(async (flags: AuditFlags) => {
       const { audit } = await import('./operate.ts');
-      await conclude(() => audit(flags));
+      await conclude(() => audit(flags), flags.output);
     });
 }
+
+const CONFIGURE_HELP = `
+For groups whose servers say "configuredBy: admin"; elsewhere the leader reads its manifest itself, and this is refused.
+The manifest is checked as a whole first. What is held stays held: new limits bind new grants, and who is no consumer
+any more is revoked. Each configuration has the next version; one that changes nothing is not sent.
+With -o json: {namespace, version, applied, changes: [{field, from, to}]}.
+
+Examples:
+  leasehold group configure -f payouts.yaml --dry-run
+  leasehold group configure -f payouts.yaml --endpoint a.payouts:7400 --ca ca.pem --cert me.pem --key me-key.pem
+
+Exit codes: 0 in force (or nothing to change, or shown), 123 no server serves there, 125 the manifest is not valid, the
+group takes no configuration from here, or wrong usage.
+`;
 
 const MEMBERS_HELP = `
 Asked of any server of the group, which asks the others. LAG is how many entries a server has not applied yet; PROBLEM

@@ -16,7 +16,8 @@ import { bindSocket } from './socket.ts';
 
 /** Calls still open by then are cut off when the server stops. */
 const CLOSE_WITHIN_MS = 500;
-const REQUEST_BYTES_MAX = 64 * 1024;
+/** A configuration with all the consumers that a manifest may name. */
+const REQUEST_BYTES_MAX = 2 * 1024 * 1024;
 /** Of one connection from elsewhere: histories are followed for hours, other calls are short. */
 const CALLS_OPEN_MAX = 100;
 

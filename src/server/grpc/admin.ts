@@ -2,6 +2,8 @@
  * The service `Admin`: commands that no application may give. Each goes through the log like any other command.
  */
 import { status, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { NamespaceConfig } from '../../api/config.ts';
+import { configProblems } from '../../api/config-problems.ts';
 import type { Command } from '../../api/entry.ts';
 import { LeaseholdError } from '../../api/errors.ts';
 import { OWNER_BYTES_MAX, REASON_BYTES_MAX } from '../../api/limits.ts';
@@ -46,7 +48,7 @@ export function adminService(served: ServedNow): UntypedServiceImplementation {
     }),
     HandOver: leaderOnly({ service: ADMIN, name: 'HandOver' }, served, handOver),
     Snapshot: leaderOnly({ service: ADMIN, name: 'Snapshot' }, served, snapshot),
-    Configure: command('Configure', configureCommand),
+    Configure: leaderOnly({ service: ADMIN, name: 'Configure' }, served, configure),
     ForgetAudit: leaderOnly({ service: ADMIN, name: 'ForgetAudit' }, served, forgetAudit),
   };
 }
@@ -66,14 +68,33 @@ function breakCommand({ name, token, now, reason, by }: BreakRequest): Command {
   return { type: 'break', name, token, now, reason, by };
 }
 
-function configureCommand({ version, config }: ConfigureRequest, { alias, isConfigurable }: Served): Command {
+async function configure(served: Served, request: ConfigureRequest): Promise<Message> {
+  const { alias, isConfigurable, replica } = served;
   if (isConfigurable !== true) {
     const message = `the configuration of ${alias} comes from its manifest: edit the file, and it is reloaded`;
     throw new CallError(status.FAILED_PRECONDITION, message);
   }
+  const { version } = request;
   if (version === 0)
     throw new LeaseholdError('INVALID', 'version is missing: it counts from 1 and only grows');
-  return { type: 'configure', version, config: config === null ? null : decodeConfig(config) };
+  const config = request.config === null ? null : decodeConfig(request.config);
+  if (config !== null) checkConfig(config, (await replica.status()).config);
+  return submit(served, { type: 'configure', version, config });
+}
+
+/** `current`: in force; that of another LockNamespace is refused, because sessions and locks would change hands. */
+function checkConfig(config: NamespaceConfig, current: NamespaceConfig | null): void {
+  const problems = [...configProblems(config)];
+  for (const field of ['namespace', 'name'] as const) {
+    if (current === null || config[field] === current[field]) continue;
+    const reason = `${field} is ${JSON.stringify(config[field])}; this group serves ${JSON.stringify(current[field])}`;
+    problems.push({ field, limit: current[field], reason });
+  }
+  const [first] = problems;
+  if (first === undefined) return;
+  const { field, limit } = first;
+  const message = `the configuration cannot be put into force: ${problems.map(({ reason }) => reason).join('; ')}`;
+  throw new LeaseholdError('INVALID', message, { field, limit, problems });
 }
 
 /** To `to`, or to the replica that is least behind. Nothing is done unless it could lead at once. */
