@@ -1,8 +1,9 @@
 /** Configuration files of the long-running commands: YAML or JSON, one typed object, all that is wrong with it said at once. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
 import * as z from 'zod';
+import { issueLines, wordsOf } from './config-issues.ts';
 import { UsageError } from './errors.ts';
 
 const ADDRESS = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):([0-9]{1,5})$/;
@@ -41,33 +42,71 @@ export function loadConfig<Schema extends z.ZodType>(
     const why = error instanceof Error ? error.message : String(error);
     throw new UsageError(`${file} cannot be read: ${why}`, { cause: error });
   }
-  for (const override of overrides) raw = overridden(raw, override);
-  const result = schema.safeParse(raw);
-  const problems = result.success
-    ? problemsOf(result.data)
-    : result.error.issues.map(({ path, message }) => `${path.join('.') || '(the file)'}: ${message}`);
-  if (!result.success || problems.length > 0) {
-    throw new UsageError([`${file} is not valid:`, ...problems].join('\n  '));
+  const badOverrides: string[] = [];
+  for (const override of overrides) {
+    const put = overridden(raw, override);
+    if ('problem' in put) badOverrides.push(put.problem);
+    else raw = put.value;
   }
-  return result.data;
+  const result = schema.safeParse(raw, { error: wordsOf });
+  const problems = result.success ? problemsOf(result.data) : issueLines(schema, result.error.issues);
+  if (result.success && problems.length === 0 && badOverrides.length === 0) return result.data;
+  const all = [...badOverrides, ...problems.map((problem) => withOrigin(problem, overrides))];
+  const message = [`${file} is not valid (docs/CONFIGURATION.md has all keys):`, ...all].join('\n  ');
+  throw new UsageError(message, { details: { problems: all } });
 }
 
-/** @throws UsageError when it is no `path.to.key=value`. */
-function overridden(raw: unknown, override: string): unknown {
+/** What a flag has put there is no fault of the file. */
+function withOrigin(problem: string, overrides: readonly string[]): string {
+  const path = problem.slice(0, problem.indexOf(':'));
+  const isFlag = overrides.some((override) => {
+    const set = override.slice(0, override.indexOf('='));
+    return path === set || path.startsWith(`${set}.`);
+  });
+  return isFlag ? `${problem} (from --set)` : problem;
+}
+
+/** `override`: `path.to.key=value`; a number in the path is a place in a list. */
+function overridden(
+  raw: unknown,
+  override: string,
+): { readonly value: unknown } | { readonly problem: string } {
   const [, path, text] = /^([\w-]+(?:\.[\w-]+)*)=(.*)$/s.exec(override) ?? [];
   if (path === undefined || text === undefined) {
-    throw new UsageError(`--set ${override}: it is path.to.key=value, as listen.clients=127.0.0.1:7100`);
+    return { problem: `--set ${override}: it is path.to.key=value, as listen.clients=127.0.0.1:7100` };
   }
-  const put = (into: unknown, [key = '', ...below]: readonly string[], value: unknown): unknown => {
-    const old: Record<string, unknown> = typeof into === 'object' && into !== null ? { ...into } : {};
-    return { ...old, [key]: below.length === 0 ? value : put(old[key], below, value) };
-  };
   try {
-    return put(raw, path.split('.'), parse(text));
+    return { value: put(raw, path.split('.'), parse(text)) };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`--set ${path}: the value is no YAML: ${why}`, { cause: error });
+    return { problem: `--set ${path}: the value is no YAML: ${why}` };
   }
+}
+
+function put(into: unknown, [key = '', ...below]: readonly string[], value: unknown): unknown {
+  if (Array.isArray(into) && /^\d+$/.test(key) && Number(key) <= into.length) {
+    const old: readonly unknown[] = into;
+    const place = Number(key);
+    return [
+      ...old.slice(0, place),
+      below.length === 0 ? value : put(old[place], below, value),
+      ...old.slice(place + 1),
+    ];
+  }
+  const old: Record<string, unknown> = typeof into === 'object' && into !== null ? { ...into } : {};
+  return { ...old, [key]: below.length === 0 ? value : put(old[key], below, value) };
+}
+
+/** Files that a configuration names, by their keys: one line for each that is not there. Those left out need not be. */
+export function missingFiles(
+  file: string,
+  named: Readonly<Record<string, string | undefined>>,
+): readonly string[] {
+  return Object.entries(named).flatMap(([key, path]) => {
+    if (path === undefined) return [];
+    const place = besideConfig(file, path);
+    return existsSync(place) ? [] : [`${key}: there is no file ${place}`];
+  });
 }
 
 /** A path in a configuration is relative to its file. */

@@ -225,6 +225,24 @@ describe('history', () => {
       const unnamed = await leasehold(['history', 'read', '-d', data]);
       expect(unnamed).toMatchObject({ code: EXIT_USAGE, stdout: '' });
       expect(unnamed.stderr).toContain('served here: trimmed, whole');
+      const twice = await leasehold(['history', 'read', 'whole', '-d', data, '-n', 'trimmed']);
+      expect(twice).toMatchObject({ code: EXIT_USAGE, stdout: '' });
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    'read beyond the end: nothing is printed, and standard error says where the end is',
+    async () => {
+      const beyond = await leasehold(['history', 'read', 'whole', '-d', data, '--from', '1000']);
+      expect(beyond).toMatchObject({ code: 0, stdout: '' });
+      expect(beyond.stderr).toMatch(
+        /^nothing to read from entry 1000 on: the newest one is \d+; --follow waits/,
+      );
+      const last = /newest one is (\d+)/.exec(beyond.stderr)?.[1] as string;
+      const read = await leasehold(['history', 'read', 'whole', '-d', data, '--from', last]);
+      expect(read.stderr).toBe('');
+      expect(JSON.parse(read.stdout)).toMatchObject({ index: Number(last) });
     },
     TEST_MS_MAX,
   );

@@ -15,13 +15,14 @@ export function historyCommand(): Command {
 function readCommand(): Command {
   return new Command('read')
     .description('Print committed entries with their events, one JSON document a line.')
-    .option('-n, --namespace <alias>', 'which namespace, when it serves several')
+    .argument('[alias]', 'which namespace, when it serves several')
+    .option('-n, --namespace <alias>', 'the same')
     .option('--from <index>', 'first entry; default: the oldest there is', parseIndex)
     .option('--follow', 'go on with what happens from now on, until interrupted')
     .addHelpText('after', READ_HELP)
-    .action(async (flags: ReadFlags) => {
+    .action(async (alias: string | undefined, flags: ReadFlags) => {
       const { read } = await import('./read.ts');
-      await conclude(() => read(flags));
+      await conclude(() => read(alias, flags));
     });
 }
 
@@ -41,10 +42,13 @@ function checkCommand(): Command {
 }
 
 const READ_HELP = `
+Where one namespace is served it need not be named. When --from names an entry that is not there yet, nothing is printed,
+and standard error says which one is the newest.
+
 Examples:
-  leasehold history read -n payouts > payouts.ndjson
-  leasehold history read -n payouts --from 1000 --follow
-  leasehold history read -n payouts | leasehold history check -
+  leasehold history read payouts > payouts.ndjson
+  leasehold history read payouts --from 1000 --follow
+  leasehold history read payouts | leasehold history check -
 
 Exit codes: 0 read, 123 no server serves there (or it stopped), 125 no such namespace or wrong usage.
 `;

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import { besideConfig, loadConfig, parseAddress } from '../config-file.ts';
+import { besideConfig, loadConfig, missingFiles, parseAddress } from '../config-file.ts';
 import { UsageError } from '../errors.ts';
-import { redacted, serverConfig, serverConfigProblems } from './config.ts';
+import { redacted, serverConfig, serverConfigProblems, serverFiles } from './config.ts';
 
 const GOOD = {
   serverId: 'a',
@@ -60,6 +60,53 @@ test('all fields that are wrong are named at once', () => {
   for (const field of ['serverId', 'etcd.endpoints.0', 'listen.clients', 'listen.relay', 'more']) {
     expect(text).toContain(field);
   }
+});
+
+test('each has its path, what stands there, what may, and what was probably meant', () => {
+  const text = problem({
+    ...GOOD,
+    logLevel: 'wran',
+    etcd: { endpoints: [], leaseTtlSeconds: 1, callsMs: 5, callMs: 'soon' },
+    lissten: 1,
+    peers: 'a',
+    tls: { clients: { cert: 'c', kee: 'k' } },
+    audit: { sink: 'file', path: 'x', fsync: 'never', paht: 1 },
+    serverId: undefined,
+  });
+  for (const line of [
+    'logLevel: it is "wran", and must be debug or info or warn or error or silent; did you mean warn?',
+    'etcd.endpoints: it has 0 items, and must have at least 1',
+    'etcd.leaseTtlSeconds: it is 1, and must be at least 2',
+    'etcd.callMs: it is "soon", and must be a number',
+    'etcd.callsMs: there is no such key; did you mean callMs?',
+    'lissten: there is no such key; did you mean listen?',
+    'peers: it is "a", and must be a group of keys',
+    'tls.clients.key: it is missing; it is a text',
+    'tls.clients.kee: there is no such key; did you mean key?',
+    'audit.paht: there is no such key; did you mean path?',
+    'serverId: it is missing; it is a text',
+  ]) {
+    expect(text.split('\n  ')).toContain(line);
+  }
+});
+
+test('what a flag has put there is told as the flag’s; all bad flags at once; places of lists can be set', () => {
+  const file = join(folder, 'set.yaml');
+  writeFileSync(file, JSON.stringify(GOOD));
+  const set = (...overrides: string[]) => loadConfig(file, serverConfig, serverConfigProblems, overrides);
+  expect(() => set('logLevel=loud', 'oops', 'buckets=[')).toThrow(
+    /--set oops: it is path[\s\S]*--set buckets: the value is no YAML[\s\S]*logLevel: .*\(from --set\)/,
+  );
+  expect(set('etcd.endpoints.0=http://127.0.0.1:9').etcd.endpoints).toEqual(['http://127.0.0.1:9']);
+  expect(set('etcd.endpoints.1=http://127.0.0.1:9').etcd.endpoints).toHaveLength(2);
+});
+
+test('files that are named and not there are told together', () => {
+  const config = load({ ...GOOD, tls: { clients: { cert: 'c', key: 'k' } }, tokens: { jwks: 'set.json' } });
+  writeFileSync(join(folder, 'k'), '');
+  const missing = missingFiles(join(folder, 'server.yaml'), serverFiles(config));
+  expect(missing.map((line) => line.split(':')[0])).toEqual(['namespace', 'tls.clients.cert', 'tokens.jwks']);
+  expect(missing[0]).toBe(`namespace: there is no file ${join(folder, 'payouts.yaml')}`);
 });
 
 test('so is all that is wrong between fields', () => {

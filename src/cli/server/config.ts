@@ -105,6 +105,23 @@ export const serverConfig = z.strictObject({
 
 export type ServerConfig = z.output<typeof serverConfig>;
 
+/** Files that must be there at the start, by the keys that name them. */
+export function serverFiles({ namespace, tls, tokens }: ServerConfig): Record<string, string | undefined> {
+  const { group, clients, admin } = tls;
+  return {
+    namespace,
+    'tls.group.ca': group?.ca,
+    'tls.group.cert': group?.cert,
+    'tls.group.key': group?.key,
+    'tls.clients.cert': clients?.cert,
+    'tls.clients.key': clients?.key,
+    'tls.admin.ca': admin?.ca,
+    'tls.admin.cert': admin?.cert,
+    'tls.admin.key': admin?.key,
+    'tokens.jwks': tokens?.jwks,
+  };
+}
+
 /** What is wrong between the fields. */
 export function serverConfigProblems(config: ServerConfig): readonly string[] {
   const { serverId, etcd, listen, peers } = config;

@@ -1,11 +1,11 @@
 /** `leasehold server`, from its configuration to the end of its process. */
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
-import { besideConfig, loadConfig } from '../config-file.ts';
+import { besideConfig, loadConfig, missingFiles } from '../config-file.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
 import { UsageError } from '../errors.ts';
 import type { ConfigFlags } from '../options.ts';
 import { onStopSignals } from '../stop-signals.ts';
-import { redacted, type ServerConfig, serverConfig, serverConfigProblems } from './config.ts';
+import { redacted, type ServerConfig, serverConfig, serverConfigProblems, serverFiles } from './config.ts';
 import { type LockServer, startLockServer } from './lock-server.ts';
 import { loadNamespace } from './namespace.ts';
 
@@ -24,7 +24,11 @@ export async function runServer({ config: file, set }: ConfigFlags): Promise<voi
   };
   onStopSignals(() => void stop());
   try {
-    const config = withPaths(file, loadConfig(file, serverConfig, serverConfigProblems, set));
+    const problemsOf = (config: ServerConfig): readonly string[] => [
+      ...serverConfigProblems(config),
+      ...missingFiles(file, serverFiles(config)),
+    ];
+    const config = withPaths(file, loadConfig(file, serverConfig, problemsOf, set));
     const beside = (path: string): string => besideConfig(file, path);
     const namespace = await loadNamespace(beside(config.namespace), config.tokens !== undefined);
     const runtime = createSystemRuntime({ logLevel: config.logLevel });

@@ -1,9 +1,9 @@
 /** The configuration of a sidecar. */
 import * as z from 'zod';
-import { parseDuration } from '../../api/duration.ts';
-import { BUCKETS } from '../../api/limits.ts';
+import { formatDuration, parseDuration } from '../../api/duration.ts';
+import { BUCKETS, TTL_MS_MAX, TTL_MS_MIN } from '../../api/limits.ts';
 import { bucketRange } from '../bucket-ranges.ts';
-import { address, duplicates } from '../config-file.ts';
+import { address, duplicates, parseAddress } from '../config-file.ts';
 import { plaintextProblem } from '../security-config.ts';
 
 const alias = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'an alias is a DNS label');
@@ -64,12 +64,26 @@ export const sidecarConfig = z.strictObject({
 export type SidecarConfig = z.output<typeof sidecarConfig>;
 
 /** What is wrong between the fields. */
-export function sidecarConfigProblems({ namespaces, ca, insecure }: SidecarConfig): readonly string[] {
+export function sidecarConfigProblems(config: SidecarConfig): readonly string[] {
+  const { namespaces, port, health, ca, token, insecure } = config;
   const problems = duplicates(namespaces.map(({ alias }) => alias)).map(
     (twice) => `namespaces: the alias ${twice} is there twice`,
   );
+  if (health !== undefined && parseAddress(health).port === port && port !== 0) {
+    problems.push(`health: port ${port} is that of the lock API: leave health out, or give it another one`);
+  }
+  if (token !== undefined && ca === undefined && !insecure) {
+    problems.push(
+      'token: it is sent to whoever answers: give ca, so that lock servers prove who they are, or say insecure: true',
+    );
+  }
   for (const namespace of namespaces) {
-    const { alias, groups } = namespace;
+    const { alias, groups, ttl } = namespace;
+    const ttlMs = parseDuration(ttl) ?? 0;
+    if (ttlMs < TTL_MS_MIN || ttlMs > TTL_MS_MAX) {
+      const bounds = `${formatDuration(TTL_MS_MIN)} to ${formatDuration(TTL_MS_MAX)}`;
+      problems.push(`namespaces: the ttl of ${alias} is ${ttl}, and may be ${bounds}`);
+    }
     if ((namespace.endpoints === undefined) === (groups === undefined)) {
       problems.push(`namespaces: ${alias} needs either endpoints or groups`);
     }

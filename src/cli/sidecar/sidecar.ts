@@ -1,11 +1,11 @@
 /** `leasehold sidecar`, from its configuration to the end of its process. */
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
-import { besideConfig, loadConfig } from '../config-file.ts';
+import { besideConfig, loadConfig, missingFiles } from '../config-file.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE } from '../conventions.ts';
 import { UsageError } from '../errors.ts';
 import type { ConfigFlags } from '../options.ts';
 import { onStopSignals } from '../stop-signals.ts';
-import { sidecarConfig, sidecarConfigProblems } from './config.ts';
+import { type SidecarConfig, sidecarConfig, sidecarConfigProblems } from './config.ts';
 import { type SidecarServer, startSidecar } from './sidecar-server.ts';
 
 export async function runSidecar({ config: file, set }: ConfigFlags): Promise<void> {
@@ -19,7 +19,11 @@ export async function runSidecar({ config: file, set }: ConfigFlags): Promise<vo
   };
   onStopSignals(() => void stop());
   try {
-    const config = loadConfig(file, sidecarConfig, sidecarConfigProblems, set);
+    const problemsOf = (config: SidecarConfig): readonly string[] => [
+      ...sidecarConfigProblems(config),
+      ...missingFiles(file, { ca: config.ca, token: config.token }),
+    ];
+    const config = loadConfig(file, sidecarConfig, problemsOf, set);
     const beside = (path: string): string => besideConfig(file, path);
     const runtime = createSystemRuntime({ logLevel: config.logLevel });
     runtime.logger.info({ config }, 'sidecar starts');
