@@ -22,7 +22,7 @@ test('fields that do not fit each other are told together', () => {
   expect(found).toEqual([
     expect.stringMatching(/^health: port 7071 is that of the lock API/),
     expect.stringMatching(/^token: .*give ca/),
-    expect.stringMatching(/^namespaces: the ttl of payouts is 2m, and may be 5s to 1m/),
+    expect.stringMatching(/^namespaces: the ttl of payouts is 2m, and may be 5s to 60s/),
     expect.stringMatching(/^namespaces: jobs needs either endpoints or groups/),
   ]);
 });
