@@ -16,7 +16,7 @@ export interface ConfigureFlags extends AdminTarget {
   readonly output: OutputFormat;
 }
 
-export interface Change {
+interface Change {
   readonly field: string;
   readonly from: unknown;
   readonly to: unknown;
@@ -63,7 +63,7 @@ function configOf(manifest: LockNamespace, current: NamespaceConfig | null): Nam
 }
 
 /** Field by field, in the order of the configuration; the first one changes all. */
-export function changesBetween(from: NamespaceConfig | null, to: NamespaceConfig): readonly Change[] {
+function changesBetween(from: NamespaceConfig | null, to: NamespaceConfig): readonly Change[] {
   return (Object.keys(to) as (keyof NamespaceConfig)[]).flatMap((field) => {
     const before = from === null ? null : from[field];
     return JSON.stringify(before) === JSON.stringify(to[field])
