@@ -42,6 +42,8 @@ export interface BenchOptions {
   readonly fsync?: boolean;
   /** Where each lock server exports its audit; `name` of its member. */
   readonly audit?: (name: string) => object;
+  /** Another etcd than the one that is built here. */
+  readonly etcd?: string;
   /** Before anything starts: to change with `replan` how it will. */
   readonly prepare?: (bench: GroupBench) => Promise<void>;
 }
@@ -80,13 +82,13 @@ export class GroupBench {
   }
 
   /** Nothing of it runs yet. */
-  static async make({ leaseTtlSeconds = 2, fsync = false, sidecars = 0, audit }: BenchOptions) {
+  static async make({ leaseTtlSeconds = 2, fsync = false, sidecars = 0, audit, etcd }: BenchOptions) {
     const folder = mkdtempSync(join(tmpdir(), 'leasehold-group-'));
     const made = await LocalGroup.make({
       folder,
       alias: ALIAS,
       manifest: stringify(MANIFEST),
-      etcd: await ensureEtcd(),
+      etcd: etcd ?? (await ensureEtcd()),
       etcdFlags: fsync ? [] : ['--unsafe-no-fsync'],
       node: process.execPath,
       leasehold: join(import.meta.dirname, '../../../src/cli/main.ts'),

@@ -65,7 +65,7 @@ export class GroupScene {
     expect(this.clients.complaints).toEqual([]);
     const before = this.clients.hotGrants;
     await expect.poll(() => this.clients.hotGrants, { timeout: 10_000 }).toBeGreaterThan(before + WAITERS);
-    await this.#expectPromisesKept();
+    await this.expectPromisesKept();
     await this.expectLeasesFlat();
   }
 
@@ -87,7 +87,8 @@ export class GroupScene {
     await this.bench.end();
   }
 
-  async #expectPromisesKept(): Promise<void> {
+  /** Of safety: the whole history, and every grant that was told is in it. */
+  async expectPromisesKept(): Promise<void> {
     const told = [...this.clients.told];
     const checker = new HistoryChecker();
     const granted = new Map<number, string>();

@@ -14,7 +14,8 @@ const READ_EVERY_MS = 15;
 export class ReadWatch {
   readonly #clients: GroupClients;
   readonly #running: Promise<void>[];
-  readonly #past: string[] = [];
+  /** What was shown of the past, and calls that failed in a way that an outage does not explain. */
+  readonly past: string[] = [];
   #isEnding = false;
   /** Acknowledged to its holder. */
   #newest = 0;
@@ -32,9 +33,9 @@ export class ReadWatch {
   /** Those seen so far; after some more reads, so that the silence of a group that answers nothing is none. */
   async pastReads(): Promise<readonly string[]> {
     const before = this.#reads;
-    while (this.#reads < before + 2 * this.#clients.sidecars.length && this.#past.length === 0)
+    while (this.#reads < before + 2 * this.#clients.sidecars.length && this.past.length === 0)
       await pause(20);
-    return this.#past;
+    return this.past;
   }
 
   async end(): Promise<void> {
@@ -60,8 +61,7 @@ export class ReadWatch {
         const least = this.#newest;
         const view = await this.#clients.sidecars[sidecar]?.getLock(`${ALIAS}/${NAME}`);
         const token = view?.holders[0]?.token ?? least;
-        if (token < least)
-          this.#past.push(`sidecar ${sidecar} was shown ${token} after ${least} was granted`);
+        if (token < least) this.past.push(`sidecar ${sidecar} was shown ${token} after ${least} was granted`);
         this.#reads++;
       });
     }
@@ -72,7 +72,7 @@ export class ReadWatch {
       await call();
     } catch (error) {
       if (!(error instanceof LeaseholdError && error.code === 'UNAVAILABLE') && !this.#isEnding)
-        this.#past.push(String(error));
+        this.past.push(String(error));
       await pause(READ_EVERY_MS);
     }
   }
