@@ -32,6 +32,9 @@ describe('rule A4: after a restart the sessions go on', () => {
     await pod.restart();
     await pod.runtime.pass(100);
     expect(pod.held('a', token)).toEqual({ held: false });
+    // The application is heard all the same, and is told no deadline to come (rule A1).
+    const { deadlineInMs } = await pod.runtime.until(pod.sidecar.keepaliveSession(sessionId), 10);
+    expect(deadlineInMs).toBeLessThanOrEqual(0);
     const renewing = pod.sidecar.renew('jobs/a', { sessionId, token });
     await pod.runtime.pass(1_000);
     pod.jobs.line.toClient = 'flows';

@@ -10,7 +10,9 @@ const milliseconds = (description: string) => z.number().int().meta({ descriptio
 const revokeCause = z.enum(REVOKE_CAUSES);
 
 const deadlineFields = {
-  deadline_in_ms: milliseconds('How long the grant may be trusted from now on; 0 or less = no more.'),
+  deadline_in_ms: milliseconds(
+    'How long the grant may be trusted from now on; 0 or less = no more, or after a restart of the sidecar not yet.',
+  ),
   deadline_monotonic_ns: z
     .string()
     .regex(/^-?[0-9]+$/)

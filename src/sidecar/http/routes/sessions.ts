@@ -64,7 +64,8 @@ const keepalive = jsonRoute({
   summary: 'Prove that the application lives',
   description:
     'The answer says until when the grants of the session may be trusted. One TTL after the last call the session ends ' +
-    'and its grants are lost.',
+    'and its grants are lost. After a restart of the sidecar `deadline_in_ms` is 0 or less until the lock group has ' +
+    'confirmed the session: go on calling, or renew a grant, which waits for that.',
   body: nothing,
   query: nothing,
   answer: deadlineAnswer,
