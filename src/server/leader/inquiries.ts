@@ -5,7 +5,7 @@
 import type { Command, CommandResult } from '../../api/entry.ts';
 import type { AnswerBody, LeaderFrame, ReadQuery, ReadResult } from '../../api/wire.ts';
 import { encodingProblem } from './encodable.ts';
-import type { Faults } from './faults.ts';
+import { type Faults, MADE_IT_FAIL } from './faults.ts';
 import type { Inbox } from './inbox.ts';
 import { Outgoing } from './outbox.ts';
 
@@ -26,13 +26,13 @@ export class Inquiries {
     this.#parts = parts;
   }
 
-  /** Resolves after the commit, with an answer to each. A command that cannot be written keeps all of them out of the log. */
+  /** Resolves after the commit, with an answer to each. One that cannot be written, or has thrown before, keeps all of them out of the log. */
   async submit(commands: readonly Command[]): Promise<readonly CommandResult[]> {
     const problem = encodingProblem(commands);
-    if (problem !== null) {
-      const message = `this command is malformed: ${problem}`;
-      return commands.map(() => ({ type: 'refused', code: 'INVALID', message }));
-    }
+    if (problem !== null) return refuseAll(commands, `this command is malformed: ${problem}`);
+    // Each rebuild takes as long as the log: scripts that try again must not keep the leader at it (rule C13).
+    if (commands.some((command) => this.#parts.faults.isKnown(command)))
+      return refuseAll(commands, MADE_IT_FAIL);
     const results = (await this.#ask(commands)) as readonly CommandResult[];
     for (const [i, command] of commands.entries()) {
       const isDone = results[i]?.type === 'done';
@@ -78,4 +78,8 @@ export class Inquiries {
       reject(new Error('too many requests wait for the log'));
     });
   }
+}
+
+function refuseAll(commands: readonly Command[], message: string): readonly CommandResult[] {
+  return commands.map(() => ({ type: 'refused', code: 'INVALID', message }));
 }

@@ -1,6 +1,6 @@
 /** What makes the state machine throw is put out of the way, and nothing else with it: rule C13. */
 import { describe, expect, test } from 'vitest';
-import { acquireCommand, TTL_MS } from '../../../test/support/core.ts';
+import { acquireCommand, namespaceConfig, TTL_MS } from '../../../test/support/core.ts';
 import { attachCommand } from '../../../test/support/virtual/leader-bench.ts';
 import { Poison, poisoned } from '../../../test/support/virtual/poison.ts';
 import type { Command } from '../../api/entry.ts';
@@ -188,6 +188,27 @@ describe('rule C13: a command that throws', () => {
     expect(answer).toMatchObject({ type: 'rejected', code: 'INVALID' });
     expect(await front.acquire(1, { session, key: 'k' })).toMatchObject({ type: 'granted' });
   });
+
+  const administrators: readonly { readonly command: Command; readonly throws: number }[] = [
+    // Not remembered: asked for again once the cause is mended.
+    { command: { type: 'unquarantine', name: 'a', by: 'me' }, throws: 10 },
+    { command: { type: 'break', name: 'a', token: 1, now: false, by: 'me', reason: '' }, throws: 1 },
+    { command: { type: 'configure', version: 2, config: namespaceConfig({ lockDelayMs: 1 }) }, throws: 1 },
+  ];
+
+  test.each(administrators)(
+    'an administrator’s $command.type, sent ten times, does not stop the leader, and costs $throws rebuild(s)',
+    async ({ command, throws }) => {
+      const { probe, bench, front } = await poisoned();
+      const session = await front.open(1);
+      probe.command = ({ type }) => type === command.type;
+      for (let time = 0; time < 10; time++)
+        expect(await bench.submit(command)).toMatchObject({ code: 'INVALID' });
+      expect(probe.hits).toBe(throws);
+      expect(bench.stopped).toEqual([]);
+      expect(await front.acquire(1, { session, key: 'k' })).toMatchObject({ type: 'granted' });
+    },
+  );
 
   test('one of the leader’s own that throws again and again stops it, with the reason, instead of rebuilding for ever', async () => {
     const { probe, bench, front } = await poisoned();
