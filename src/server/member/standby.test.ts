@@ -91,6 +91,38 @@ test('while its leader is heard it looks when it is told of an entry, and else o
   await group.runtime.until(leader.stop(), 10_000);
 });
 
+test('a leader that is heard and commits nothing is looked at no more often than one that is not heard', async () => {
+  const group = new Group();
+  const leader = await group.leader();
+  await group.runtime.until(leader.submit(openCommand()), 1_000);
+  const log = new MemoryLog(group.store);
+  const standby = await group.standby(log, () => 600);
+  await group.runtime.pass(3_000);
+  const read = vi.spyOn(log, 'read');
+  await group.runtime.pass(1_000);
+  expect(read.mock.calls.length).toBeGreaterThanOrEqual(9);
+  expect(read.mock.calls.length).toBeLessThanOrEqual(10);
+  standby.stop();
+  await group.runtime.until(leader.stop(), 10_000);
+});
+
+test('however often it is told of entries after a silence, it looks for them', async () => {
+  const group = new Group();
+  const leader = await group.leader();
+  await group.runtime.until(leader.submit(openCommand()), 1_000);
+  const standby = await group.standby(new MemoryLog(group.store), () => 600);
+  await group.runtime.pass(500);
+  await group.runtime.until(leader.submit(openCommand()), 1_000);
+  for (let ms = 0; ms < 100; ms += 10) {
+    standby.heardOf(group.store.head().index);
+    await group.runtime.pass(10);
+  }
+  expect(standby.index).toBe(group.store.head().index);
+  expect(standby.state.sessions.size).toBe(2);
+  standby.stop();
+  await group.runtime.until(leader.stop(), 10_000);
+});
+
 test('what it hands over is the whole log, also what no look has seen yet (rule S5)', async () => {
   const group = new Group();
   const leader = await group.leader();

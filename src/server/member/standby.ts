@@ -126,16 +126,22 @@ export class Standby {
     });
   }
 
-  /** Sooner while a beat is overdue, so that a dead leader is noticed on time; later while the leader would tell of entries. */
+  /**
+   * Sooner while a beat is overdue, so that a dead leader is noticed on time; later while the leader would tell of entries. What it has told
+   * of is due at a moment that is fixed by the last look: however often it tells, the look is not put off.
+   */
   #nextLookMs(): number {
     const now = this.#options.runtime.clock.monotonicMs();
     const hasSessions = this.state.sessions.size > 0;
     const sinceMs = now - this.#lastEntryMs;
-    if (hasSessions && sinceMs >= OVERDUE_MS && sinceMs < OVERDUE_MS_MAX) return OVERDUE_LOOK_MS;
+    const isOverdue = hasSessions && sinceMs >= OVERDUE_MS && sinceMs < OVERDUE_MS_MAX;
+    const everyMs = isOverdue ? OVERDUE_LOOK_MS : LOOK_MS;
+    if (this.#toldIndex > this.index) return Math.max(0, this.#lookStartedMs + everyMs - now);
     const heardForMs = this.#options.heardForMs?.() ?? 0;
-    if (heardForMs === 0) return LOOK_MS;
-    if (this.#toldIndex > this.index) return Math.max(0, this.#lookStartedMs + LOOK_MS - now);
-    return hasSessions ? Math.max(OVERDUE_LOOK_MS, OVERDUE_MS - sinceMs) : Math.max(LOOK_MS, heardForMs);
+    if (heardForMs === 0 || isOverdue) return everyMs;
+    if (!hasSessions) return Math.max(LOOK_MS, heardForMs);
+    // It is heard and commits nothing: more looks than usual would find nothing either.
+    return sinceMs >= OVERDUE_MS ? LOOK_MS : Math.max(OVERDUE_LOOK_MS, OVERDUE_MS - sinceMs);
   }
 
   async #lookOnce(): Promise<void> {
