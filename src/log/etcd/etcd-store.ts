@@ -24,15 +24,9 @@ import {
   type StoredEntry,
   TrimmedError,
 } from '../port.ts';
-import {
-  checkAuditCursor,
-  checkChain,
-  checkPageEnd,
-  judgeAppend,
-  lastTrimmed,
-  type WriteState,
-} from '../rules.ts';
+import { checkChain, checkPageEnd, judgeAppend, type WriteState } from '../rules.ts';
 import type { NewLife, StoreArguments, StoreMethod, StoreReply } from '../store.ts';
+import { EtcdAuditCursor } from './audit-cursor.ts';
 import type { EtcdClient } from './client.ts';
 import { EtcdIntegrity } from './integrity.ts';
 import {
@@ -49,16 +43,8 @@ import {
 import { Patience } from './patience.ts';
 import { EtcdSnapshots } from './snapshot-store.ts';
 import { EtcdSpace } from './space.ts';
-import {
-  type FencedWrite,
-  hasValue,
-  isAbsent,
-  isFence,
-  kvsOf,
-  leads,
-  put,
-  writeFenced,
-} from './transactions.ts';
+import { hasValue, isAbsent, isFence, kvsOf, leads, put } from './transactions.ts';
+import { EtcdTrim } from './trim.ts';
 
 /** The store's steps, each answered later. */
 export type AsyncStore = {
@@ -66,8 +52,6 @@ export type AsyncStore = {
 };
 
 const SEAL_KEY_BYTES = 32;
-/** Entries deleted in one transaction: one range, so its cost is etcd's, not ours. */
-const TRIM_ENTRIES_MAX = 1_000;
 /** Entries in one answer; at their largest 64 MiB. */
 const PAGE_ENTRIES = PAGE_ENTRIES_MIN;
 
@@ -80,7 +64,8 @@ export class EtcdStore implements AsyncStore {
   #head: Head = EMPTY;
   readonly #patience = new Patience();
   readonly #snapshots: EtcdSnapshots;
-
+  readonly #trim: EtcdTrim;
+  readonly #auditCursor: EtcdAuditCursor;
   readonly #space: EtcdSpace;
   readonly #integrity: EtcdIntegrity;
 
@@ -88,6 +73,8 @@ export class EtcdStore implements AsyncStore {
     this.#client = client;
     this.#keys = keys;
     this.#snapshots = new EtcdSnapshots(client, keys);
+    this.#trim = new EtcdTrim(client, keys, this.#snapshots);
+    this.#auditCursor = new EtcdAuditCursor(client, keys);
     this.#space = new EtcdSpace(client, quotaBytes);
     this.#integrity = new EtcdIntegrity(client);
   }
@@ -259,18 +246,8 @@ export class EtcdStore implements AsyncStore {
     }));
   }
 
-  async retainedBytes(aboveIndex: number): Promise<number> {
-    const [starts, heads, entries] = await this.#client.read([
-      { key: this.#keys.start },
-      { key: this.#keys.head },
-      { key: this.#keys.entry(aboveIndex) },
-    ]);
-    const start = decodeJson<Start>(starts?.[0], FROM_THE_FIRST);
-    const { index, totalBytes } = decodeJson<Head>(heads?.[0], EMPTY);
-    if (aboveIndex > index) return 0;
-    const entry = entries?.[0];
-    const below = entry === undefined ? start.trimmedBytes : decodeEntryValue(entry).totalBytes;
-    return totalBytes - below;
+  retainedBytes(aboveIndex: number): Promise<number> {
+    return this.#trim.retainedBytes(aboveIndex);
   }
 
   openSnapshot(leadership: Leadership, id: string): Promise<void> {
@@ -305,57 +282,16 @@ export class EtcdStore implements AsyncStore {
     return this.#snapshots.readChunk(manifest, chunk);
   }
 
-  /** After the last step etcd forgets what was deleted (rules L4, L5). */
-  async trimStep(leadership: Leadership, upTo: number): Promise<boolean> {
-    const lastToGo = lastTrimmed(await this.snapshots(), upTo);
-    const [starts] = await this.#client.read([{ key: this.#keys.start }]);
-    const start = decodeJson<Start>(starts?.[0], FROM_THE_FIRST);
-    if (lastToGo < start.firstIndex) {
-      await this.#write(leadership, 'trim the log', { success: [] });
-      return false;
-    }
-    const last = Math.min(lastToGo, start.firstIndex + TRIM_ENTRIES_MAX - 1);
-    const [pairs] = await this.#client.read([{ key: this.#keys.entry(last) }]);
-    const pair = pairs?.[0];
-    if (pair === undefined) throw new CorruptLogError(`entry ${last} is missing`);
-    const { hash, totalBytes } = decodeEntryValue(pair);
-    const next: Start = { firstIndex: last + 1, firstPrevious: hash, trimmedBytes: totalBytes };
-    await this.#write(leadership, 'trim the log', {
-      success: [
-        put(this.#keys.start, encodeJson(next)),
-        {
-          request_delete_range: {
-            key: this.#keys.entry(start.firstIndex),
-            range_end: this.#keys.entry(last + 1),
-          },
-        },
-      ],
-    });
-    if (last < lastToGo) return true;
-    await this.#client.compact();
-    return false;
+  trimStep(leadership: Leadership, upTo: number): Promise<boolean> {
+    return this.#trim.step(leadership, upTo);
   }
 
-  async auditCursor(): Promise<number | null> {
-    const [pairs] = await this.#client.read([{ key: this.#keys.auditCursor }]);
-    return auditCursorOf(pairs?.[0]);
+  auditCursor(): Promise<number | null> {
+    return this.#auditCursor.get();
   }
 
-  async setAuditCursor(leadership: Leadership, index: number | null): Promise<void> {
-    const key = this.#keys.auditCursor;
-    const [pairs] = await this.#client.read([{ key }]);
-    const before = pairs?.[0];
-    const isValid = index === null || (Number.isSafeInteger(index) && index >= 0);
-    const isForward = isValid && (index === null || index >= (auditCursorOf(before) ?? 0));
-    await this.#write(leadership, 'move the audit cursor', {
-      compare: [before === undefined ? isAbsent(key) : hasValue(key, before.value)],
-      success: !isForward
-        ? []
-        : [index === null ? { request_delete_range: { key } } : put(key, Buffer.from(String(index)))],
-      otherwise: 'the audit cursor was moved meanwhile',
-    });
-    // Only now: that somebody else leads comes first.
-    checkAuditCursor(auditCursorOf(before), index);
+  setAuditCursor(leadership: Leadership, index: number | null): Promise<void> {
+    return this.#auditCursor.set(leadership, index);
   }
 
   compareMembers(): Promise<readonly string[] | null> {
@@ -383,10 +319,6 @@ export class EtcdStore implements AsyncStore {
     await this.#client.txn({ compare, success: [goodbye] });
   }
 
-  #write(leadership: Leadership, what: string, write: FencedWrite): Promise<void> {
-    return writeFenced(this.#client, this.#keys, { leadership, what, ...write });
-  }
-
   async #writeState(): Promise<WriteState> {
     const [leaders, heads] = await this.#client.read([{ key: this.#keys.leader }, { key: this.#keys.head }]);
     return this.#takeState(leaders ?? [], heads ?? []);
@@ -399,12 +331,4 @@ export class EtcdStore implements AsyncStore {
     this.#head = decodeJson<Head>(heads[0], EMPTY);
     return { epoch, fence: leader?.create_revision ?? '', head: this.#head };
   }
-}
-
-/** @throws CorruptLogError */
-function auditCursorOf(pair: IKeyValue | undefined): number | null {
-  if (pair === undefined) return null;
-  const index = Number(pair.value.toString());
-  if (!Number.isSafeInteger(index)) throw new CorruptLogError('the key audit-cursor holds no index');
-  return index;
 }
