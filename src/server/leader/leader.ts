@@ -19,7 +19,6 @@ import {
   nextDue,
   type State,
 } from '../../core/index.ts';
-import { LogUnavailableError } from '../../log/errors.ts';
 import {
   type Birth,
   DeposedError,
@@ -27,30 +26,27 @@ import {
   type LogPosition,
   type RollBackProof,
 } from '../../log/port.ts';
-import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { type Recovered, recover } from '../snapshots/recovery.ts';
 import { Snapshots } from '../snapshots/snapshots.ts';
 import { Appender } from './appender.ts';
-import { raiseTo } from './behaviour.ts';
-import { Faults, MADE_IT_FAIL } from './faults.ts';
+import { Behaviour } from './behaviour.ts';
+import { Faults } from './faults.ts';
 import { GroupTime } from './group-time.ts';
-import { type Batch, Inbox, prepend, strike, takeOut } from './inbox.ts';
+import { type Batch, Inbox, prepend, strike } from './inbox.ts';
 import { Inquiries } from './inquiries.ts';
 import type { LeaderOptions, StopReason } from './leader-options.ts';
 import { Marks } from './marks.ts';
 import type { FrontEndLink } from './outbox.ts';
 import { Publisher } from './publisher.ts';
 import { Pulse } from './pulse.ts';
+import { leaveOut, recoverPatiently } from './rebuild.ts';
 import { RecentEvents } from './recent-events.ts';
 import { Reception } from './reception.ts';
 import { resigned } from './resigned.ts';
 import { refuseUnservable, writeProof } from './servable.ts';
 import { Stalls } from './stalls.ts';
 import { takeOverCommand } from './take-over.ts';
-
-/** Pause before the log is read again that did not answer. */
-const RECOVER_AGAIN_MS = 250;
 
 /** An entry that is applied and on its way to the log. */
 interface Proposal {
@@ -77,13 +73,12 @@ export class Leader {
   readonly #pulse: Pulse;
   readonly #reception: Reception;
   readonly #recent: RecentEvents;
+  readonly #behaviour: Behaviour;
   #state: State;
   readonly #time: GroupTime;
   #isHandingOver = false;
   /** A roll-back is proven: nothing is published any more. */
   #isHalted = false;
-  /** A higher behaviour level is on its way to the log. */
-  #isRaising = false;
   /** An append is in flight, or the state is being rebuilt. */
   #isBusy = false;
   #isTurnPlanned = false;
@@ -126,6 +121,12 @@ export class Leader {
       ...(dueBytes === undefined ? {} : { dueBytes }),
       standbys: () => this.#reception.standbys,
     });
+    this.#behaviour = new Behaviour({
+      logger: runtime.logger,
+      replicas: options.replicas,
+      current: () => this.#state.behaviour,
+      submit: (command) => this.#submitOwn(command),
+    });
     this.#inquiries = new Inquiries({ ...parts, onAsked: () => this.#planTurn() });
     this.#pulse = new Pulse(options.runtime, () => this.#turn(true));
   }
@@ -144,7 +145,7 @@ export class Leader {
     if (recovered.state.epoch > leadership.epoch) throw new DeposedError('take over');
     const leader = new Leader(options, leadership, recovered, birth);
     await leader.#takeOver(birth);
-    if (options.replicas === 1) await leader.#raiseBehaviour([BEHAVIOUR_LEVEL_MAX]);
+    if (options.replicas === 1) await leader.#behaviour.raise([BEHAVIOUR_LEVEL_MAX]);
     return leader;
   }
 
@@ -198,7 +199,7 @@ export class Leader {
   /** Takes a frame of a front end. Answers come over `link`, later. */
   receive(link: FrontEndLink, frame: RelayFrame): void {
     this.#reception.receive(link, frame, this.#nowMs());
-    if (frame.behaviour !== undefined) this.#behaviourSaid();
+    if (frame.behaviour !== undefined) this.#behaviour.said(this.#reception.behaviourLevels);
     if (this.#inbox.size > 0) this.#planTurn();
     else if (this.#awaitsCommit && !this.#isStopped) this.#pulse.hasten(this.#due());
   }
@@ -263,23 +264,6 @@ export class Leader {
     await this.#submitOwn(takeOver);
     this.#publisher.startLeases(this.#state, this.#nowMs());
     this.#arm();
-  }
-
-  async #raiseBehaviour(supported: readonly number[]): Promise<void> {
-    const raise = raiseTo(this.#state.behaviour, supported, this.#options.replicas);
-    if (raise === null || this.#isRaising) return;
-    this.#isRaising = true;
-    await this.#submitOwn(raise).finally(() => (this.#isRaising = false));
-    this.#runtime.logger.info(
-      { behaviourLevel: raise.level },
-      'all replicas support a higher behaviour level; raised',
-    );
-  }
-
-  #behaviourSaid(): void {
-    this.#raiseBehaviour(this.#reception.behaviourLevels).catch((error: unknown) =>
-      this.#runtime.logger.warn({ error }, 'the behaviour level was not raised'),
-    );
   }
 
   async #submitOwn(command: Command): Promise<void> {
@@ -419,40 +403,17 @@ export class Leader {
   /** The state threw and is unusable: make it again from the log, without what made it throw (rule C13). */
   async #rebuild(batch: Batch, fault: unknown): Promise<void> {
     if (!(fault instanceof CoreFault)) throw fault;
-    const { state, head } = await this.#recover();
+    const { state, head } = await recoverPatiently(this.#options.log, this.#runtime, () => this.#isStopped);
     if (head.hash !== this.#appender.head.hash) {
       // Entries that this leader has not written: another one leads, and the log would say so at the next append (rule L1).
       this.#stopBecause({ kind: 'deposed' });
       return;
     }
     this.#state = state;
-    const culprit = this.#faults.blame(fault.step, batch, fault);
-    if (culprit !== null) {
-      if (culprit.session !== null) this.#publisher.leases.condemn(culprit.session);
-      this.#publisher.reject(culprit.from, culprit.id, this.position, 'INVALID', culprit.message);
-      this.#rejectRepeats(batch);
-    }
+    const parts = { faults: this.#faults, publisher: this.#publisher, inbox: this.#inbox };
+    leaveOut(batch, fault, { ...parts, position: this.position });
     this.#isBusy = false;
     this.#planTurn();
-  }
-
-  /** The same request may wait here already, sent again after a broken stream. */
-  #rejectRepeats(batch: Batch): void {
-    const isKnown = (body: Command | ReadQuery): boolean => this.#faults.isKnown(body);
-    for (const { from, id } of [...takeOut(batch, isKnown), ...this.#inbox.takeOut(isKnown)])
-      this.#publisher.reject(from, id, this.position, 'INVALID', MADE_IT_FAIL);
-  }
-
-  /** However long the log takes: nothing else can be done meanwhile (rule S11). */
-  async #recover(): Promise<Recovered> {
-    for (;;) {
-      try {
-        return await recover(this.#options.log, this.#runtime.logger);
-      } catch (error) {
-        if (!(error instanceof LogUnavailableError) || this.#isStopped) throw error;
-        await pause(this.#runtime.timers, RECOVER_AGAIN_MS);
-      }
-    }
   }
 
   #stopBecause(reason: StopReason): void {

@@ -192,9 +192,9 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a command that waits twice throws twice',
     rule: 'C13',
-    file: 'src/server/leader/leader.ts',
-    from: '      this.#rejectRepeats(batch);\n',
-    to: '',
+    file: 'src/server/leader/rebuild.ts',
+    from: 'const repeats = [...takeOut(batch, isKnown), ...inbox.takeOut(isKnown)];',
+    to: 'const repeats: ReturnType<typeof takeOut> = [];',
     change: (plan) => ({
       ...crowded(plan),
       isOneProcess: false,
@@ -226,8 +226,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a leader that cannot read the log at once gives up after a throw',
     rule: 'C13',
-    file: 'src/server/leader/leader.ts',
-    from: 'if (!(error instanceof LogUnavailableError) || this.#isStopped) throw error;',
+    file: 'src/server/leader/rebuild.ts',
+    from: 'if (!(error instanceof LogUnavailableError) || isOver()) throw error;',
     to: 'throw error;',
     faults: ['logOutage'],
     change: (plan) => ({ ...crowded(plan), poisonous: 0.1 }),
@@ -236,8 +236,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'the state is not made again after a throw',
     rule: 'C13',
     file: 'src/server/leader/leader.ts',
-    from: '    this.#state = state;\n    const culprit',
-    to: '    if (state.index < 0) this.#state = state;\n    const culprit',
+    from: '    this.#state = state;\n    const parts',
+    to: '    if (state.index < 0) this.#state = state;\n    const parts',
     change: (plan) => ({ ...crowded(plan), poisonous: 0.05 }),
   },
   {
