@@ -45,7 +45,7 @@ export async function openEtcdLog(options: EtcdLogOptions): Promise<LockLog> {
   const { timers, random, logger, prefix = PREFIX_DEFAULT } = options;
   const client = new EtcdClient(options);
   const keys = new Keys(prefix);
-  const store = new EtcdStore(client, keys, options.quotaBytes ?? QUOTA_BYTES_DEFAULT);
+  const store = new EtcdStore(client, keys, options.quotaBytes ?? QUOTA_BYTES_DEFAULT, options.clock);
   const leaseTtlSeconds = options.leaseTtlSeconds ?? LEASE_TTL_SECONDS_DEFAULT;
   options.onCredentials?.((credentials) => {
     const close = client.renew(credentials);

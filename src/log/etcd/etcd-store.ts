@@ -5,7 +5,7 @@
  */
 import { Buffer } from 'node:buffer';
 import type { IKeyValue } from 'etcd3/lib/rpc.js';
-import type { Random } from '../../platform/runtime.ts';
+import type { Clock, Random } from '../../platform/runtime.ts';
 import { LogUnavailableError } from '../errors.ts';
 import { PAGE_ENTRIES_MIN } from '../limits.ts';
 import {
@@ -62,16 +62,17 @@ export class EtcdStore implements AsyncStore {
   readonly #keys: Keys;
   /** The head as this handle saw it last: what the next append compares with. */
   #head: Head = EMPTY;
-  readonly #patience = new Patience();
+  readonly #patience: Patience;
   readonly #snapshots: EtcdSnapshots;
   readonly #trim: EtcdTrim;
   readonly #auditCursor: EtcdAuditCursor;
   readonly #space: EtcdSpace;
   readonly #integrity: EtcdIntegrity;
 
-  constructor(client: EtcdClient, keys: Keys, quotaBytes: number) {
+  constructor(client: EtcdClient, keys: Keys, quotaBytes: number, clock: Clock) {
     this.#client = client;
     this.#keys = keys;
+    this.#patience = new Patience(clock);
     this.#snapshots = new EtcdSnapshots(client, keys);
     this.#trim = new EtcdTrim(client, keys, this.#snapshots);
     this.#auditCursor = new EtcdAuditCursor(client, keys);
