@@ -5,6 +5,7 @@
 import { once } from 'node:events';
 import { type ServerWritableStream, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { HistoryEntry } from '../../api/entry.ts';
+import { assert } from '../../core/index.ts';
 import { TrimmedError } from '../../log/port.ts';
 import type { Timers } from '../../platform/runtime.ts';
 import { encodeHistoryEntry } from './events.ts';
@@ -17,6 +18,8 @@ import { CallError, toServiceError } from './status.ts';
 /** A replay holds a state of its own, so memory bounds how many run at once. */
 const REPLAYS_MAX = 4;
 const FOLLOWERS_MAX = 64;
+/** A reader that has taken nothing for so long gives its place up, once somebody else wants it: it may never read again. */
+const STUCK_MS = 10_000;
 /** How often a quiet reader looks whether its namespace is still served. */
 const STILL_SERVED_EVERY_MS = 1_000;
 
@@ -26,8 +29,8 @@ export class HistoryService {
   readonly implementation: UntypedServiceImplementation = { Read: (call: Call) => void this.#serve(call) };
   readonly #served: ServedNow;
   readonly #timers: Timers;
-  readonly #followers = new Set<LiveEntries>();
-  #replays = 0;
+  readonly #replaying = new Set<Out>();
+  readonly #followers = new Map<Out, LiveEntries>();
   #isClosing = false;
 
   constructor(served: ServedNow, timers: Timers) {
@@ -38,13 +41,13 @@ export class HistoryService {
   /** Ends the calls of those who follow. */
   close(): void {
     this.#isClosing = true;
-    for (const live of this.#followers) live.wake();
+    for (const live of this.#followers.values()) live.wake();
   }
 
   async #serve(call: Call): Promise<void> {
     const cancelled = new AbortController();
     call.on('cancelled', () => cancelled.abort());
-    const out = new Out(call, cancelled.signal);
+    const out = new Out(call, cancelled.signal, this.#timers);
     try {
       checkIntegers(call.request);
       const served = findServed(this.#served(), call.request.namespace);
@@ -52,16 +55,14 @@ export class HistoryService {
       else await this.#replay(served.replica, out);
       call.end();
     } catch (error) {
-      if (!cancelled.signal.aborted) call.emit('error', toServiceError(error));
+      if (!cancelled.signal.aborted) call.emit('error', toServiceError(out.isCutOff ? CUT_OFF : error));
     }
   }
 
   /** Sends the past up to the head of the log. Returns the index of the last entry sent, or the one before `from`. */
   async #replay(replica: ServedReplica, out: Out, from = out.request.from): Promise<number> {
-    if (this.#replays >= REPLAYS_MAX) {
-      throw new CallError(status.RESOURCE_EXHAUSTED, `${REPLAYS_MAX} histories are being read already`);
-    }
-    this.#replays++;
+    makeRoom(this.#replaying, REPLAYS_MAX, 'histories are being read');
+    this.#replaying.add(out);
     try {
       let last = Math.max(0, from - 1);
       for await (const entry of past(replica, from)) {
@@ -70,18 +71,16 @@ export class HistoryService {
       }
       return last;
     } finally {
-      this.#replays--;
+      this.#replaying.delete(out);
     }
   }
 
   async #follow(served: Served, out: Out): Promise<void> {
-    if (this.#followers.size >= FOLLOWERS_MAX) {
-      throw new CallError(status.RESOURCE_EXHAUSTED, `${FOLLOWERS_MAX} readers follow already`);
-    }
+    makeRoom(this.#followers, FOLLOWERS_MAX, 'readers follow');
     // Before the replay, so that no commit falls between the past and the present.
     const live = new LiveEntries();
     const unwatch = served.replica.watch((entry) => live.push(entry));
-    this.#followers.add(live);
+    this.#followers.set(out, live);
     out.signal.addEventListener('abort', () => live.wake());
     try {
       let last = await this.#replay(served.replica, out);
@@ -97,7 +96,7 @@ export class HistoryService {
         }
       }
     } finally {
-      this.#followers.delete(live);
+      this.#followers.delete(out);
       unwatch();
     }
     throw new CallError(status.UNAVAILABLE, `${served.alias} is not served any more`);
@@ -114,23 +113,68 @@ export class HistoryService {
   }
 }
 
+const CUT_OFF = new CallError(
+  status.RESOURCE_EXHAUSTED,
+  `nothing was taken for ${STUCK_MS / 1_000} s, and others want to read; read on after the last entry received`,
+);
+
+interface Places {
+  readonly size: number;
+  keys(): Iterable<Out>;
+  delete(out: Out): boolean;
+}
+
+/** Cuts off a reader that is stuck when all places are taken. Throws CallError when there is none. */
+function makeRoom(places: Places, max: number, what: string): void {
+  assert(places.size <= max, 'readers are bounded');
+  if (places.size < max) return;
+  const stuck = [...places.keys()].find(({ isStuck }) => isStuck);
+  if (stuck === undefined) throw new CallError(status.RESOURCE_EXHAUSTED, `${max} ${what} already`);
+  places.delete(stuck);
+  stuck.cutOff();
+}
+
 /** The answers of one call, at the pace of its reader. */
 class Out {
   readonly request: ReadHistoryRequest;
+  /** Nobody reads any more, or is to. */
   readonly signal: AbortSignal;
   readonly #call: Call;
+  readonly #timers: Timers;
+  readonly #cut = new AbortController();
+  #isStuck = false;
 
-  constructor(call: Call, signal: AbortSignal) {
+  constructor(call: Call, cancelled: AbortSignal, timers: Timers) {
     this.request = call.request;
-    this.signal = signal;
+    this.signal = AbortSignal.any([cancelled, this.#cut.signal]);
     this.#call = call;
+    this.#timers = timers;
   }
 
-  /** Rejects when the caller has gone. */
+  get isStuck(): boolean {
+    return this.#isStuck;
+  }
+
+  get isCutOff(): boolean {
+    return this.#cut.signal.aborted;
+  }
+
+  cutOff(): void {
+    assert(this.#isStuck, 'whoever reads is not cut off');
+    this.#cut.abort();
+  }
+
+  /** Rejects when the caller has gone, or is cut off. */
   async send(entry: HistoryEntry): Promise<void> {
     this.signal.throwIfAborted();
-    const hasRoom = this.#call.write(encodeHistoryEntry(entry));
-    if (!hasRoom) await once(this.#call, 'drain', { signal: this.signal });
+    if (this.#call.write(encodeHistoryEntry(entry))) return;
+    const stuck = this.#timers.after(STUCK_MS, () => (this.#isStuck = true));
+    try {
+      await once(this.#call, 'drain', { signal: this.signal });
+    } finally {
+      stuck.cancel();
+      this.#isStuck = false;
+    }
   }
 }
 
