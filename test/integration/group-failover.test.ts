@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { HistoryChecker } from '../../src/history/checker.ts';
 import { ETCD_START_MS_MAX } from '../support/etcd.ts';
-import { ALIAS, ETCDS, GroupBench, SERVERS } from '../support/group/group-bench.ts';
+import { ETCDS, GroupBench, SERVERS } from '../support/group/group-bench.ts';
 import { GroupClients } from '../support/group/group-clients.ts';
 
 const SESSIONS = 20;
@@ -185,16 +185,10 @@ test('kill -9 of everything at once', async () => {
   await bench.group.start(ETCDS);
   await bench.group.start(SERVERS);
   const tookMs = await grantedThrough(ALL, 'power', killedMs);
-  expect(tookMs).toBeLessThan(60_000);
   console.log(`kill -9 of all servers and etcd members to the next grant: ${Math.round(tookMs)} ms`);
+  if (tookMs < BELIEF_MS) await expectIntact();
   // The group gives every session a full TTL; what an application believes ends by its own clock, and is given back then (rules A1, S3).
-  if (tookMs < BELIEF_MS) {
-    for (const { grant } of clients.kept) {
-      const view = await clients.sidecars[0]?.getLock(`${ALIAS}/${grant.name}`);
-      expect(view?.holders.map(({ token }) => token)).toEqual([grant.token]);
-    }
-    await expectIntact();
-  } else console.log(`not judged: what applications believe ended before, after ${BELIEF_MS} ms`);
+  else await expect.poll(() => clients.disputed(), { timeout: 10_000 }).toEqual([]);
 }, 60_000);
 
 test('what was committed keeps all promises, and has every grant that was told', async () => {

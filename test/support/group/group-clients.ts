@@ -172,15 +172,14 @@ export class GroupClients {
 
   /** What is wrong with the locks that are kept: each must be held still, under its token, here and by the group. */
   async lost(): Promise<readonly string[]> {
-    const checked = this.kept.map(async ({ sidecar, grant: { name, token } }) => {
-      const isHeld = this.#of(sidecar).held(`${ALIAS}/${name}`, token).held;
-      const view = await this.#of(sidecar).getLock(`${ALIAS}/${name}`);
-      const stored = view.holders[0]?.token ?? null;
-      return isHeld && stored === token
-        ? []
-        : [`${name}: ${token} is held: ${isHeld}; the group has ${stored}`];
-    });
-    return (await Promise.all(checked)).flat();
+    const views = await this.#keptViews();
+    return views.filter(({ isHeld, isStored }) => !isHeld || !isStored).map(({ says }) => says);
+  }
+
+  /** Locks that are kept of which sidecar and group do not say the same: each is held still, or its application was told and it is free. */
+  async disputed(): Promise<readonly string[]> {
+    const views = await this.#keptViews();
+    return views.filter(({ isHeld, isStored }) => isHeld !== isStored).map(({ says }) => says);
   }
 
   /** Ends the load; sessions are left to close in order. */
@@ -188,6 +187,18 @@ export class GroupClients {
     this.#ending.abort();
     await Promise.allSettled(this.#running);
     for (const sidecar of this.sidecars) sidecar.stop();
+  }
+
+  async #keptViews() {
+    return Promise.all(
+      this.kept.map(async ({ sidecar, grant: { name, token } }) => {
+        const isHeld = this.#of(sidecar).held(`${ALIAS}/${name}`, token).held;
+        const view = await this.#of(sidecar).getLock(`${ALIAS}/${name}`);
+        const stored = view.holders[0]?.token ?? null;
+        const says = `${name}: ${token} is held: ${isHeld}; the group has ${stored}`;
+        return { isHeld, isStored: stored === token, says };
+      }),
+    );
   }
 
   #of(sidecar: number): Sidecar {
