@@ -211,8 +211,9 @@ function etcdProcess(
       `--initial-cluster=${cluster}`,
       // Health for people and probes, in plain text: whoever asks for it has no certificate.
       `--listen-metrics-urls=http://${etcdHealth}`,
-      // A member with other data than the rest does not start, and what the members have compacted is compared (case G16).
-      '--feature-gates=InitialCorruptCheck=true,CompactHashCheck=true',
+      // What the members have compacted is compared (case G16). Not InitialCorruptCheck: members that start together after a loss of power
+      // wait seven seconds for each other in vain, and the holders' belief ends meanwhile; the lock servers compare them instead.
+      '--feature-gates=CompactHashCheck=true',
       ...(scheme === 'https' ? etcdTls(name, folder) : []),
       ...etcdFlags,
     ],
