@@ -5,7 +5,7 @@
 import { Buffer } from 'node:buffer';
 import { EtcdClient } from '../src/log/etcd/client.ts';
 import { hasValue, isAbsent, kvsOf, put } from '../src/log/etcd/transactions.ts';
-import { systemClock } from '../src/platform/system-runtime.ts';
+import { systemClock, systemTimers } from '../src/platform/system-runtime.ts';
 import { closedLoop, type Summary } from './measure.ts';
 
 const ENTRY_BYTES = 200;
@@ -13,7 +13,7 @@ const FENCE = Buffer.from('bench/leader');
 const HEAD = Buffer.from('bench/head');
 
 export async function fencedPut(etcdEndpoints: readonly string[], seconds: number): Promise<Summary> {
-  const client = new EtcdClient({ endpoints: etcdEndpoints, clock: systemClock });
+  const client = new EtcdClient({ endpoints: etcdEndpoints, clock: systemClock, timers: systemTimers });
   try {
     await client.txn({ compare: [isAbsent(FENCE)], success: [put(FENCE, Buffer.from('bench'))] });
     const { responses } = await client.txn({

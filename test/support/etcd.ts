@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensureEtcd } from '../../scripts/etcd.mjs';
 import { EtcdClient } from '../../src/log/etcd/client.ts';
-import { systemClock } from '../../src/platform/system-runtime.ts';
+import { systemClock, systemTimers } from '../../src/platform/system-runtime.ts';
 import { ServerProcess } from './server-process.ts';
 
 /** Building it takes minutes on a fresh machine; the cache folder keeps it. */
@@ -53,7 +53,7 @@ export class TestEtcd {
 
   /** To be closed by the test. */
   client(): EtcdClient {
-    return new EtcdClient({ endpoints: [this.endpoint], clock: systemClock });
+    return new EtcdClient({ endpoints: [this.endpoint], clock: systemClock, timers: systemTimers });
   }
 
   /** The value of a key, null if it is missing. */

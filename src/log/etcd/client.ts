@@ -16,7 +16,7 @@ import type {
   ITxnRequest,
   ITxnResponse,
 } from 'etcd3/lib/rpc.js';
-import type { Clock } from '../../platform/runtime.ts';
+import type { Clock, Timers } from '../../platform/runtime.ts';
 import { LogUnavailableError } from '../errors.ts';
 
 /** A page of entries at their largest. etcd itself has no limit on answers. */
@@ -26,6 +26,7 @@ export interface EtcdClientOptions {
   /** `http://host:port` or `https://host:port` of the members; the first is the nearest. */
   readonly endpoints: readonly string[];
   readonly clock: Clock;
+  readonly timers: Timers;
   readonly credentials?: EtcdCredentials;
   /** Name in the certificates of the members, when it is not the host of the endpoint; for an address there must be one. */
   readonly serverName?: string | undefined;
@@ -85,6 +86,7 @@ export class EtcdClient {
   readonly #serverName: string | undefined;
   #members: readonly Etcd3[];
   readonly #clock: Clock;
+  readonly #timers: Timers;
   readonly #callMs: number;
   #current = 0;
   /** Highest revision that any answer showed. */
@@ -92,9 +94,11 @@ export class EtcdClient {
   /** Members that are not asked (case G16), by place. */
   #distrusted: ReadonlySet<number> = new Set();
 
-  constructor({ endpoints, clock, credentials, serverName, callMs = CALL_MS_DEFAULT }: EtcdClientOptions) {
+  constructor(options: EtcdClientOptions) {
+    const { endpoints, clock, timers, credentials, serverName, callMs = CALL_MS_DEFAULT } = options;
     if (endpoints.length === 0) throw new RangeError('no etcd endpoint is given');
     this.#clock = clock;
+    this.#timers = timers;
     this.#callMs = callMs;
     this.#endpoints = endpoints;
     this.#serverName = serverName;
@@ -111,7 +115,7 @@ export class EtcdClient {
   }
 
   /**
-   * `withinMs`: a deadline of its own, never beyond that of every call.
+   * `withinMs`: for so long it is waited for, never beyond the deadline of every call.
    * @throws LogUnavailableError the outcome is unknown.
    */
   txn(request: ITxnRequest, withinMs?: number): Promise<ITxnResponse> {
@@ -247,13 +251,28 @@ export class EtcdClient {
     const known = this.#revision;
     let answer: T;
     try {
-      answer = await call(member, { deadline: this.#clock.wallMs() + Math.min(withinMs, this.#callMs) });
+      const asked = call(member, { deadline: this.#clock.wallMs() + this.#callMs });
+      answer = await (withinMs < this.#callMs ? this.#within(withinMs, asked) : asked);
     } catch (error) {
       if (member === this.#members[this.#current]) this.skipMember();
       throw new LogUnavailableError(`a ${what} was not answered by etcd: ${String(error)}`, { cause: error });
     }
     this.#refusePast(what, BigInt(answer.header.revision), known);
     return answer;
+  }
+
+  /**
+   * Gives up waiting. The call itself goes on to its deadline: where that has passed, the library drops its connection, and the next call
+   * would have to wait for another one, on a way that is slow.
+   */
+  async #within<T>(withinMs: number, answer: Promise<T>): Promise<T> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = this.#timers.after(withinMs, () => reject(new Error(`no answer within ${withinMs} ms`)));
+    try {
+      return await Promise.race([answer, late]);
+    } finally {
+      timer.cancel();
+    }
   }
 
   /**

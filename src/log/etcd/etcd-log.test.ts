@@ -1,8 +1,9 @@
 /** What only the etcd engine has: leases, several handles, lost answers, members that stand still. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ETCD_START_MS_MAX, TestEtcd } from '../../../test/support/etcd.ts';
-import { FaultyProxy } from '../../../test/support/faulty-proxy.ts';
-import { systemClock } from '../../platform/system-runtime.ts';
+import { PASS } from '../../../test/support/faulty-flow.ts';
+import { FaultyProxy, NO_FAULT } from '../../../test/support/faulty-proxy.ts';
+import { systemClock, systemTimers } from '../../platform/system-runtime.ts';
 import { LogUnavailableError } from '../errors.ts';
 import { appendEntries, entryAfter, readAll, START, systemPorts } from '../log.fixture.ts';
 import { CorruptLogError, type LockLog } from '../port.ts';
@@ -31,13 +32,17 @@ afterEach(async () => {
   for (const log of opened.splice(0)) await log.close();
 });
 
-async function open(endpoints: readonly string[] = [etcd.endpoint], callMs = 2_000): Promise<LockLog> {
+async function open(
+  endpoints: readonly string[] = [etcd.endpoint],
+  callMs = 2_000,
+  leaseTtlSeconds = LEASE_TTL_SECONDS,
+): Promise<LockLog> {
   const log = await openEtcdLog({
     endpoints,
     callMs,
     clock: systemClock,
     prefix,
-    leaseTtlSeconds: LEASE_TTL_SECONDS,
+    leaseTtlSeconds,
     ...systemPorts(),
   });
   opened.push(log);
@@ -161,6 +166,29 @@ test('an entry whose answer was lost is there once, and its outcome is found out
   await proxy.stop();
 }, 30_000);
 
+test('where every answer is late the log goes on, as fast as the answers come', async () => {
+  const lateMs = 550;
+  const proxy = await FaultyProxy.start(etcd.endpoint);
+  const log = await open([proxy.endpoint], 1_000, 5);
+  const leadership = await log.campaign('server-a');
+  let position = START as { index: number; hash: string };
+  proxy.set({ requests: PASS, replies: { kind: 'delay', ms: lateMs, jitterMs: 0 } });
+  const tookMs: number[] = [];
+  for (let round = 0; round < 12; round++) {
+    const sinceMs = systemClock.monotonicMs();
+    const entry = entryAfter(position);
+    // Its caller keeps at it.
+    while ((await log.append(leadership, entry).catch(() => 'unknown')) === 'unknown');
+    tookMs.push(systemClock.monotonicMs() - sinceMs);
+    position = entry;
+  }
+  proxy.set(NO_FAULT);
+  // The first one finds out how late; no later one may cost that again.
+  expect(Math.max(...tookMs.slice(1))).toBeLessThan(3 * lateMs);
+  expect((await readAll(log, 1)).at(-1)?.hash).toBe(position.hash);
+  await proxy.stop();
+}, 60_000);
+
 test('while etcd stands still an append has no outcome; afterwards it has the one that is true', async () => {
   const log = await open([etcd.endpoint], 200);
   const leadership = await log.campaign('server-a');
@@ -220,7 +248,11 @@ test('a member that dies in the middle costs a try, not the log', async () => {
 test('an answer from before the last one is no answer (case G15)', async () => {
   // Stands for a member that was stopped and goes on: it knows less than this client has seen.
   const behind = await TestEtcd.start();
-  const client = new EtcdClient({ endpoints: [etcd.endpoint, behind.endpoint], clock: systemClock });
+  const client = new EtcdClient({
+    endpoints: [etcd.endpoint, behind.endpoint],
+    clock: systemClock,
+    timers: systemTimers,
+  });
   try {
     const key = Buffer.from(`${prefix}key`);
     await client.txn({ success: [{ request_put: { key, value: Buffer.from('new') } }] });

@@ -3,7 +3,7 @@
  */
 
 import { pause } from '../../platform/pause.ts';
-import type { Clock, Logger, Random, Timers } from '../../platform/runtime.ts';
+import type { Logger, Random } from '../../platform/runtime.ts';
 import { LogUnavailableError } from '../errors.ts';
 import type { LockLog } from '../port.ts';
 import type { StoreArguments, StoreCaller, StoreMethod, StoreReply } from '../store.ts';
@@ -21,8 +21,6 @@ export const QUOTA_BYTES_DEFAULT = 2 * 1024 ** 3;
 const PREFIX_DEFAULT = 'leasehold/';
 
 export interface EtcdLogOptions extends EtcdClientOptions {
-  readonly clock: Clock;
-  readonly timers: Timers;
   readonly random: Random;
   readonly logger: Logger;
   /** Where the group's keys lie; ends in a slash. */
