@@ -10,16 +10,23 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** `input` goes to its standard input; `onPrinted` is told each time that it has printed more. */
+/** Of a command that starts no processes of its own. */
+const CLI_MS_MAX = 25_000;
+
+/**
+ * `input` goes to its standard input; `onPrinted` is told each time that it has printed more. Rejects when it has not ended within
+ * `limitMs`, so that nobody takes that for an answer.
+ */
 export function leasehold(
   args: readonly string[],
   input = '',
   onPrinted: () => void = () => undefined,
+  limitMs: number = CLI_MS_MAX,
 ): Promise<CliResult> {
   const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
     cwd: ROOT,
     stdio: ['pipe', 'pipe', 'pipe'],
-    timeout: 25_000,
+    timeout: limitMs,
   });
   const result = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
@@ -33,7 +40,10 @@ export function leasehold(
   child.stdin.end(input);
   return new Promise((resolve, reject) => {
     child.once('error', reject);
-    child.once('close', (code) => resolve({ code, ...result }));
+    child.once('close', (code, signal) => {
+      if (signal === null) resolve({ code, ...result });
+      else reject(new Error(`${args.join(' ')}: ended by ${signal}; it had ${limitMs} ms. ${result.stderr}`));
+    });
   });
 }
 
