@@ -1,32 +1,26 @@
 /** `leasehold group up`, `status` and `down`, as a person uses them; and the sidecar process that comes with them. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ensureEtcd } from '../../scripts/etcd.mjs';
 import { LocalGroup } from '../../src/cli/group/local-group.ts';
 import { lockDirectory } from '../../src/log/embedded/directory-lock.ts';
-import { type CliResult, leasehold } from '../support/cli.ts';
+import { leasehold } from '../support/cli.ts';
 import { eventually, LockApi } from '../support/dev/lock-api.ts';
 import { ETCD_START_MS_MAX } from '../support/etcd.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'leasehold-group-cli-'));
 /** Eight processes start, in three steps, beside other tests; `up` itself gives each of them 60 s. */
 const UP_MS_MAX = 100_000;
-/** Of the log of a process that did not start. */
-const LOG_CHARACTERS_SHOWN = 2_000;
 const PROCESSES = ['etcd-a', 'etcd-b', 'etcd-c', 'issuer', 'server-a', 'server-b', 'server-c', 'sidecar'];
 
 const cli = (...args: readonly string[]) => leasehold(['group', ...args, '--dir', folder]);
 
-/** When a process did not start, what it wrote last is part of the message: the folder is gone when somebody reads that. */
-async function up(): Promise<CliResult> {
-  const result = await leasehold(['group', 'up', '--dir', folder], '', undefined, UP_MS_MAX);
-  const log = /see (.+)\n$/.exec(result.stderr)?.[1];
-  if (log === undefined) return result;
-  return { ...result, stderr: result.stderr + readFileSync(log, 'utf8').slice(-LOG_CHARACTERS_SHOWN) };
-}
+const up = () => leasehold(['group', 'up', '--dir', folder], '', undefined, UP_MS_MAX);
 
 beforeAll(async () => {
   await ensureEtcd();
@@ -147,3 +141,19 @@ test('of two that start it at once one may be refused, and no process is forgott
   }
   for (const name of PROCESSES) expect(found().pidOf(name)).not.toBeNull();
 }, 120_000);
+
+test('a process that cannot start is named, with the reason; once that is mended "up" starts it', async () => {
+  const group = found();
+  const port = Number(new URL(group.plan.apiUrl).port);
+  group.signal('sidecar', 'SIGKILL');
+  await group.ended('sidecar', 5_000);
+  const stranger = createServer((socket) => socket.destroy()).listen(port, '127.0.0.1');
+  await once(stranger, 'listening');
+  const { code, stderr } = await up();
+  stranger.close();
+  await once(stranger, 'close');
+  expect(stderr).toMatch(/^sidecar has ended: .*taken by another program.*; see .*sidecar.log\n$/);
+  expect(stderr).toContain(String(port));
+  expect(code).toBe(123);
+  expect((await up()).stdout).toContain('Started: sidecar.');
+}, 250_000);

@@ -35,6 +35,8 @@ const PORT_MIN = 15_000;
 const PORT_MAX = 32_000;
 const PORT_TRIES_MAX = 1_000;
 const PROBE_MS_MAX = 1_000;
+/** Characters of the last line of its log. */
+const LAST_WORDS_MAX = 300;
 /**
  * SIGTERM first; whoever is still there after this time gets SIGKILL. etcd would try for seconds to hand over to members that end as well;
  * what it has acknowledged is on its disk.
@@ -158,7 +160,8 @@ export class LocalGroup {
 
   async #serves({ name, healthUrl, log }: PlannedProcess): Promise<void> {
     const isDone = async (): Promise<boolean> => {
-      if (this.pidOf(name) === null) throw new UnavailableError(`${name} has ended; see ${log}`);
+      if (this.pidOf(name) === null)
+        throw new UnavailableError(`${name} has ended: ${lastWords(log)}; see ${log}`);
       return (await probe(healthUrl)) !== null;
     };
     await until(isDone, SERVE_MS_MAX, `${name} does not serve; see ${log}`);
@@ -170,6 +173,12 @@ export class LocalGroup {
     writeFileSync(`${this.#path}.new`, JSON.stringify(state, null, 2), { mode: 0o600 });
     renameSync(`${this.#path}.new`, this.#path);
   }
+}
+
+/** What a process that has ended wrote last says why, as a rule: that its port is taken by now, say. */
+function lastWords(log: string): string {
+  const line = readFileSync(log, 'utf8').trimEnd().split('\n').at(-1) ?? '';
+  return line === '' ? 'it wrote nothing' : line.slice(0, LAST_WORDS_MAX);
 }
 
 async function probe(url: string): Promise<unknown> {
