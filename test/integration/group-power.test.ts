@@ -12,8 +12,8 @@ import { GroupScene } from '../support/group/group-scene.ts';
 import { replaceMember } from '../support/group/replace-member.ts';
 import { flag } from '../support/group/rewire.ts';
 
-/** Long enough for everything to be killed and started again within what a session is believed for. */
-const TTL_MS = 30_000;
+/** The longest there is: on a busy machine it takes half of it until everything that was killed serves again, and a session is believed for 48 s. */
+const TTL_MS = 60_000;
 const END_MS_MAX = 15_000;
 const HAND_OVER_MS_MAX = 3_000;
 
@@ -46,7 +46,7 @@ test('kill -9 of everything at once under load: every grant that was told is the
     );
     await scene.expectIntact();
   }
-}, 120_000);
+}, 240_000);
 
 test('servers restarted in turn under load: each hands over', async () => {
   const times: number[] = [];
