@@ -1,6 +1,7 @@
 /** Ranges of buckets, as configurations give a group its part of a namespace's names. */
 import * as z from 'zod';
 import { BUCKETS } from '../api/limits.ts';
+import { mustBe } from './config-issues.ts';
 
 const BUCKET_RANGE = /^([0-9]{1,4})-([0-9]{1,4})$/;
 
@@ -9,7 +10,7 @@ export const bucketRange = z.string().refine(
     const { from, to } = parseRange(text);
     return from <= to && to < BUCKETS;
   },
-  `a range of buckets is from-to, within 0-${BUCKETS - 1}`,
+  mustBe(`a range of buckets, from-to, within 0-${BUCKETS - 1}`),
 );
 
 /** Both ends included. */

@@ -3,15 +3,16 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
 import * as z from 'zod';
-import { issueLines, wordsOf } from './config-issues.ts';
+import { issueLines, mustBe, wordsOf } from './config-issues.ts';
 import { UsageError } from './errors.ts';
+import { whyUnreadable } from './folders.ts';
 
 const ADDRESS = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):([0-9]{1,5})$/;
 
 /** `host:port`. */
 export const address = z
   .string()
-  .refine((text) => Number(ADDRESS.exec(text)?.[2] ?? Number.NaN) <= 65_535, 'an address is host:port');
+  .refine((text) => Number(ADDRESS.exec(text)?.[2] ?? Number.NaN) <= 65_535, mustBe('an address, host:port'));
 
 export interface Address {
   readonly host: string;
@@ -39,8 +40,11 @@ export function loadConfig<Schema extends z.ZodType>(
   try {
     raw = parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`${file} cannot be read: ${why}`, { cause: error });
+    throw new UsageError(`${file} cannot be read: ${whyUnreadable(error)}`, { cause: error });
+  }
+  if (typeof raw === 'object' && raw !== null && 'apiVersion' in raw && 'kind' in raw) {
+    const kind = String(raw.kind);
+    throw new UsageError(`${file} is a ${kind} and no configuration (docs/CONFIGURATION.md shows one)`);
   }
   const badOverrides: string[] = [];
   for (const override of overrides) {
@@ -78,6 +82,7 @@ function overridden(
   try {
     return { value: put(raw, path.split('.'), parse(text)) };
   } catch (error) {
+    if (error instanceof RangeError) return { problem: `--set ${path}: ${error.message}` };
     const why = error instanceof Error ? error.message : String(error);
     return { problem: `--set ${path}: the value is no YAML: ${why}` };
   }
@@ -92,6 +97,11 @@ function put(into: unknown, [key = '', ...below]: readonly string[], value: unkn
       below.length === 0 ? value : put(old[place], below, value),
       ...old.slice(place + 1),
     ];
+  }
+  if (Array.isArray(into)) {
+    throw new RangeError(
+      `${key} is no place in this list; its places are 0 to ${into.length}, the last one adds to it`,
+    );
   }
   const old: Record<string, unknown> = typeof into === 'object' && into !== null ? { ...into } : {};
   return { ...old, [key]: below.length === 0 ? value : put(old[key], below, value) };

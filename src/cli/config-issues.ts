@@ -6,6 +6,17 @@ const SHOWN_CHARS_MAX = 60;
 
 type RawIssue = Parameters<z.core.$ZodErrorMap>[0];
 
+/** Of a union whose kind is told by one key, which has none of the values that there are. */
+interface Discriminated {
+  readonly discriminator?: string;
+  readonly options?: readonly unknown[];
+}
+
+/** For a check of one's own: the words of `wordsOf`. `what`: with its article, as "a range, from-to". */
+export function mustBe(what: string): { readonly error: (issue: { readonly input?: unknown }) => string } {
+  return { error: ({ input }) => `it is ${shown(input)}, and must be ${what}` };
+}
+
 /** For `safeParse`: the words of an issue, without its path. What a schema says itself wins. */
 export function wordsOf(issue: RawIssue): string | undefined {
   const { input } = issue;
@@ -21,6 +32,14 @@ export function wordsOf(issue: RawIssue): string | undefined {
       const values = issue.values.map(String);
       return `it is ${shown(input)}, and must be ${values.join(' or ')}${meant(String(input), values)}`;
     }
+    case 'invalid_union': {
+      const { discriminator, options } = issue as Discriminated;
+      if (discriminator === undefined || options === undefined) return undefined;
+      const value = (input as Readonly<Record<string, unknown>> | null)?.[discriminator];
+      const values = options.map(String);
+      if (value === undefined) return `it is missing; it is ${values.join(' or ')}`;
+      return `it is ${shown(value)}, and must be ${values.join(' or ')}${meant(String(value), values)}`;
+    }
     case 'invalid_format':
       return issue.format === 'url' ? `it is ${shown(input)}, and must be a URL` : undefined;
     default:
@@ -34,8 +53,12 @@ export function issueLines(schema: z.ZodType, issues: readonly z.core.$ZodIssue[
     const path = issue.path.map(String);
     if (issue.code !== 'unrecognized_keys') return [`${path.join('.') || '(the file)'}: ${issue.message}`];
     const known = keysAt(schema, path);
+    let all = known.length > 0 ? `; there are ${known.join(', ')}` : '';
     return issue.keys.map((key) => {
-      const wayOut = meant(key, known) || (known.length > 0 ? `; there are ${known.join(', ')}` : '');
+      const near = meant(key, known);
+      const wayOut = near || all;
+      // Once: a file that is for something else has many such keys.
+      if (near === '') all = '';
       return `${[...path, key].join('.')}: there is no such key${wayOut}`;
     });
   });

@@ -1,10 +1,23 @@
-/** Folders that options and configurations name. */
+/** Folders and files that options and configurations name. */
 import { readdirSync } from 'node:fs';
 import { FolderError, makeFolder } from '../platform/folders.ts';
 import { UsageError } from './errors.ts';
 
 /** How many names of what is in the way are told. */
 const NAMES_TOLD_MAX = 3;
+
+const FILE_PROBLEMS: ReadonlyMap<unknown, string> = new Map([
+  ['ENOENT', 'there is no such file'],
+  ['EISDIR', 'it is a folder'],
+  ['ENOTDIR', 'a part of its path is no folder'],
+  ['EACCES', 'this user may not read it'],
+]);
+
+/** Why a file cannot be read, for people. `error`: what reading it threw. */
+export function whyUnreadable(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return FILE_PROBLEMS.get('code' in error ? error.code : undefined) ?? error.message;
+}
 
 /** Makes it if need be. `field`: the option, or the key of a configuration. @throws UsageError it cannot be used */
 export function usableFolder(field: string, path: string): void {

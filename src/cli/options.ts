@@ -35,7 +35,7 @@ export function withAdminOptions(command: Command): Command {
     .addOption(
       new Option(
         '-d, --data <folder>',
-        'data folder of the running leasehold dev, or folder of a group of "leasehold group up"',
+        'data folder of the running leasehold dev (or of a group in it), or folder of a group of "leasehold group up"',
       ).default(DATA_FOLDER_DEFAULT),
     )
     .addOption(

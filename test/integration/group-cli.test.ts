@@ -102,6 +102,14 @@ test('one command makes it, the next ones show it, mend it and end it', async ()
   expect((await api.release(held)).status).toBe(200);
   api.end();
 
+  // What a group is made of stays, and a flag that says otherwise is not passed over in silence.
+  expect((await cli('up', '--filename', join(folder, 'namespace.yaml'))).code).toBe(0);
+  for (const flag of [['--insecure'], ['--filename', 'config/samples/jobs.yaml']]) {
+    const { code, stderr } = await cli('up', ...flag);
+    expect(code).toBe(125);
+    expect(stderr).toContain(`${flag[0]}: the group in ${folder} `);
+  }
+
   const pids = PROCESSES.map((name) => found().pidOf(name));
   expect(pids.every((pid) => pid !== null)).toBe(true);
   const down = await cli('down');

@@ -99,8 +99,9 @@ namespace, or wrong usage.
 
 const TAIL_HELP = `
 One line for each event; sessions are shown too unless the prefix goes into the names of locks. Without a prefix: all
-namespaces that are served when it starts. Runs until it is interrupted, or one of them is served no more. With -o json: one object a line, {namespace, index, epoch, at, wallMs, event}; "event" has its kind in
-"type" and the lock, without alias, in "name". For programs that must miss nothing: "leasehold history read".
+namespaces that are served when it starts. Runs until it is interrupted, or one of them is served no more.
+With -o json: one object a line, {namespace, index, epoch, at, wallMs, event}; "event" has its kind in "type" and the
+lock, without alias, in "name". For programs that must miss nothing: "leasehold history read".
 
 Examples:
   leasehold tail

@@ -6,6 +6,7 @@ import { isServiceError } from '../../server/grpc/peer-calls.ts';
 import { type Dial, dialServer } from '../../server/security/tls.ts';
 import { address } from '../config-file.ts';
 import { UnavailableError, UsageError } from '../errors.ts';
+import { whyUnreadable } from '../folders.ts';
 import type { AdminTarget } from '../options.ts';
 
 const FILES = ['ca', 'cert', 'key'] as const;
@@ -39,7 +40,9 @@ function read(option: (typeof FILES)[number], path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new UsageError(`${flagOf(option)}: ${(error as Error).message}`, { cause: error });
+    throw new UsageError(`${flagOf(option)}: ${path} cannot be read: ${whyUnreadable(error)}`, {
+      cause: error,
+    });
   }
 }
 

@@ -84,10 +84,11 @@ function printStart(server: DevServer, { data }: DevFlags): void {
   console.log(
     `Leasehold serves the lock API on ${server.url}   (data: ${data}, API: ${server.url}/v1/openapi.json)\n`,
   );
+  const width = Math.max(...namespaces.map(({ alias }) => alias.length));
   for (const { alias, config, replica } of namespaces) {
     const { held } = replica.status();
     const notes = `${config.safetyClass}, ttl ${config.ttlMs / 1000} s, ${held} held`;
-    console.log(`  ${alias}   (LockNamespace ${config.namespace}/${config.name}: ${notes})`);
+    console.log(`  ${alias.padEnd(width)}   (LockNamespace ${config.namespace}/${config.name}: ${notes})`);
   }
   console.log('\nOne replica each, whatever the manifests say; no SafetyApproval is needed here.');
   console.log(`

@@ -11,13 +11,16 @@ import type { AuditFlags, OfGroup } from './operate.ts';
 
 export function groupCommand(): Command {
   const group = new Command('group').description(
-    'A whole lock group on this machine, to try what it survives.',
+    'Look after a lock group; or run a whole one on this machine, to try what it survives.',
   );
   group
     .command('up')
     .description('Start three etcd members, three lock servers and a sidecar; again: those that have ended.')
     .option('-d, --dir <folder>', 'where everything is kept', GROUP_FOLDER_DEFAULT)
-    .option('-f, --filename <manifest>', 'a LockNamespace; default: one called "locks"')
+    .option(
+      '-f, --filename <manifest>',
+      'a LockNamespace, for a group that is made now; default: one called "locks"',
+    )
     .option('--etcd <program>', 'the etcd to run; default: the one that a checkout of the project builds')
     .option('--insecure', 'plain text and no tokens; for a group that is made now')
     .addOption(outputOption())

@@ -56,7 +56,9 @@ export async function runUp(flags: UpFlags): Promise<void> {
       LOCK_FILES.some((name) => existsSync(join(folder, name))) || LocalGroup.find(folder) !== null;
     if (!isOurs) refuseForeignFiles('--dir', folder, []);
     const lock = lockFolder(folder);
-    const group = LocalGroup.find(folder) ?? (await make(folder, flags));
+    const made = LocalGroup.find(folder);
+    if (made !== null) refuseOtherGroup(made, flags);
+    const group = made ?? (await make(folder, flags));
     // etcd first: the servers would wait for it and log that they do.
     const names = (kind: string): string[] =>
       group.plan.processes.filter((planned) => planned.kind === kind).map(({ name }) => name);
@@ -147,6 +149,35 @@ async function make(folder: string, { filename, etcd, insecure = false }: UpFlag
     leasehold: process.argv[1] as string,
     ...(insecure ? {} : { security: { account, groupName } }),
   });
+}
+
+/** What a group is made of stays: a manifest that is not taken would be believed to be in force. @throws UsageError */
+function refuseOtherGroup({ plan }: LocalGroup, { dir, filename, insecure = false }: UpFlags): void {
+  const other = `or name another folder with --dir, or end it and delete ${dir}`;
+  if (insecure && plan.account !== null) {
+    throw new UsageError(
+      `--insecure: the group in ${dir} was made with certificates: leave the flag out, ${other}`,
+      {
+        details: { field: '--insecure' },
+      },
+    );
+  }
+  if (filename === undefined) return;
+  const manifest = join(dir, 'namespace.yaml');
+  if (existsSync(manifest) && textOf(filename) === readFileSync(manifest, 'utf8')) return;
+  throw new UsageError(
+    `--filename: the group in ${dir} is made already: change its own manifest, ${manifest}, ${other}`,
+    { details: { field: '--filename' } },
+  );
+}
+
+/** Null: it cannot be read. */
+function textOf(file: string): string | null {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return null;
+  }
 }
 
 /** Left out: the default, read like any other, so that its own defaults apply. */

@@ -1,6 +1,6 @@
 /** `leasehold group new-lineage`: an empty log in the place of one that was rolled back, after somebody has said yes (rule S10). */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { NamespaceConfig } from '../../api/config.ts';
 import { openEmbeddedLog } from '../../log/embedded/embedded-log.ts';
 import { LogInUseError, LogUnavailableError } from '../../log/errors.ts';
@@ -14,6 +14,7 @@ import { findLog } from '../log/find-log.ts';
 import { serverConfig, serverConfigProblems } from '../server/config.ts';
 import { loadNamespace } from '../server/namespace.ts';
 import { loadSecurity } from '../server/security.ts';
+import { LocalGroup } from './local-group.ts';
 
 /** Deleting a large log is one transaction, which takes etcd a while. */
 const CALL_MS = 30_000;
@@ -57,6 +58,9 @@ function open(flags: NewLineageFlags): Promise<OpenLog> {
     throw new UsageError('name one log: --config of a lock server, --dir of a local group, or --data of dev');
   }
   if (flags.data !== undefined) return openDevLog(flags.data, flags.namespace);
+  if (flags.dir !== undefined && LocalGroup.find(resolve(flags.dir)) === null) {
+    throw new UsageError(`--dir: there is no group in ${flags.dir}`, { details: { field: '--dir' } });
+  }
   return openGroupLog(flags.config ?? join(flags.dir ?? '', 'server-a.yaml'));
 }
 

@@ -6,16 +6,12 @@ import { type HistoryLine, readExport } from '../../history/read.ts';
 import type { Violation } from '../../history/verdict.ts';
 import { systemClock } from '../../platform/system-runtime.ts';
 import { UsageError } from '../errors.ts';
+import { whyUnreadable } from '../folders.ts';
 import type { OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
 import { type Judgement, Judging } from './judging.ts';
 import { describeEvent } from './lines.ts';
 
-const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file'],
-  ['EISDIR', 'it is a folder'],
-  ['EACCES', 'this user may not'],
-]);
 /** How often whoever waits hears how far it is. */
 const PROGRESS_MS = 2_000;
 
@@ -79,8 +75,7 @@ async function* linesOf(file: string): AsyncGenerator<string> {
 
 function unreadable(file: string, error: unknown): unknown {
   if (!(error instanceof Error && 'code' in error)) return error;
-  const why = FILE_PROBLEMS.get(String(error.code)) ?? error.message;
-  return new UsageError(`${file} cannot be read: ${why}`, { cause: error });
+  return new UsageError(`${file} cannot be read: ${whyUnreadable(error)}`, { cause: error });
 }
 
 function judgementLines({ ok, violations, counts, parts }: Judgement): string[] {

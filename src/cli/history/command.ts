@@ -64,5 +64,6 @@ Examples:
   leasehold history check server-a.ndjson server-b.ndjson server-c.ndjson
   leasehold log dump -n payouts --events -o json | leasehold history check -
 
-Exit codes: 0 nothing was broken, 1 a promise was broken, or an entry is there twice with different contents, 125 a file is no history or wrong usage.
+Exit codes: 0 nothing was broken, 1 a promise was broken, or an entry is there twice with different contents,
+125 a file is no history or wrong usage.
 `;

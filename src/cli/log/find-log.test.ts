@@ -40,6 +40,7 @@ test('what is missing or ambiguous is said, with the names to choose from', () =
   expect(() => findLog(data, 'jobs')).toThrow('name the folder of one of these logs: batch.jobs, ci.jobs');
 });
 
-test('a folder that is not there is an error of the file system', () => {
-  expect(() => findLog(join(data, 'nowhere'), undefined)).toThrow('ENOENT');
+test('a folder that is not there is wrong usage', () => {
+  const nowhere = join(data, 'nowhere');
+  expect(() => findLog(nowhere, undefined)).toThrow(new UsageError(`there is no folder ${nowhere}`));
 });

@@ -10,6 +10,7 @@ const LOG_FILE = 'log.db';
 
 /** Throws UsageError when there is no log, or more than one and `alias` does not say which. */
 export function findLog(folder: string, alias: string | undefined): string {
+  if (!existsSync(folder)) throw new UsageError(`there is no folder ${folder}`);
   if (existsSync(join(folder, LOG_FILE))) return folder;
   const logs = readdirSync(folder).filter((name) => existsSync(join(folder, name, LOG_FILE)));
   const matching = alias === undefined ? logs : logs.filter((name) => aliasOf(name) === alias);

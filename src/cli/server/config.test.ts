@@ -72,6 +72,8 @@ test('each has its path, what stands there, what may, and what was probably mean
     tls: { clients: { cert: 'c', kee: 'k' } },
     audit: { sink: 'file', path: 'x', fsync: 'never', paht: 1 },
     serverId: undefined,
+    listen: { clients: '127.0.0.1', relay: '127.0.0.1:2', health: '[::1]:3' },
+    buckets: ['0-9999'],
   });
   for (const line of [
     'logLevel: it is "wran", and must be debug or info or warn or error or silent; did you mean warn?',
@@ -85,9 +87,28 @@ test('each has its path, what stands there, what may, and what was probably mean
     'tls.clients.kee: there is no such key; did you mean key?',
     'audit.paht: there is no such key; did you mean path?',
     'serverId: it is missing; it is a text',
+    'listen.clients: it is "127.0.0.1", and must be an address, host:port',
+    'buckets.0: it is "0-9999", and must be a range of buckets, from-to, within 0-4095',
   ]) {
     expect(text.split('\n  ')).toContain(line);
   }
+});
+
+test('a file that is for something else is told as that, and the keys that there are once', () => {
+  const manifest = { apiVersion: 'leasehold.dev/v1alpha1', kind: 'LockNamespace' };
+  expect(problem(manifest)).toMatch(/server\.yaml is a LockNamespace and no configuration/);
+  const text = problem({ ...GOOD, zzz: 1, yyy: 2 });
+  expect(text).toContain('zzz: there is no such key; there are serverId, namespace');
+  expect(text.split('there are serverId')).toHaveLength(2);
+  expect(text).toContain('yyy: there is no such key');
+});
+
+test('a kind that there is not is told like any other value', () => {
+  const kinds = 'stdout or file or http or postgresql';
+  expect(problem({ ...GOOD, audit: { sink: 'fil', path: 'x' } })).toContain(
+    `audit.sink: it is "fil", and must be ${kinds}; did you mean file?`,
+  );
+  expect(problem({ ...GOOD, audit: { path: 'x' } })).toContain(`audit.sink: it is missing; it is ${kinds}`);
 });
 
 test('what a flag has put there is told as the flag’s; all bad flags at once; places of lists can be set', () => {
@@ -99,6 +120,9 @@ test('what a flag has put there is told as the flag’s; all bad flags at once; 
   );
   expect(set('etcd.endpoints.0=http://127.0.0.1:9').etcd.endpoints).toEqual(['http://127.0.0.1:9']);
   expect(set('etcd.endpoints.1=http://127.0.0.1:9').etcd.endpoints).toHaveLength(2);
+  expect(() => set('etcd.endpoints.7=http://127.0.0.1:9')).toThrow(
+    '--set etcd.endpoints.7: 7 is no place in this list; its places are 0 to 1',
+  );
 });
 
 test('files that are named and not there are told together', () => {
@@ -129,6 +153,10 @@ test('so is all that is wrong between fields', () => {
 
 test('a file that is not there, or no YAML, is wrong usage', () => {
   expect(() => loadConfig(join(folder, 'no.yaml'), serverConfig, serverConfigProblems)).toThrow(UsageError);
+  expect(() => loadConfig(join(folder, 'no.yaml'), serverConfig, serverConfigProblems)).toThrow(
+    'no.yaml cannot be read: there is no such file',
+  );
+  expect(() => loadConfig(folder, serverConfig, serverConfigProblems)).toThrow('it is a folder');
   expect(problem('a: [')).toContain('cannot be read');
   expect(problem('')).toContain('not valid');
 });

@@ -19,18 +19,28 @@ export function createGrpcServer(callers: 'clients' | 'replicas'): Server {
   return new Server({ ...WITHOUT_ACCOUNTS, 'grpc.max_receive_message_length': bytes });
 }
 
+/** An address to listen at, and the key of the configuration that says so. */
+interface Place {
+  readonly setting: string;
+  readonly address: string;
+}
+
 /** @throws UnavailableError the address cannot be had. */
-export function bindGrpc(server: Server, address: string, credentials: ServerCredentials): Promise<void> {
+export function bindGrpc(server: Server, place: Place, credentials: ServerCredentials): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.bindAsync(address, credentials, (error) => {
+    server.bindAsync(place.address, credentials, (error) => {
       if (error === null) resolve();
-      else reject(cannotBeHad(address, error));
+      else reject(cannotBeHad(place, error));
     });
   });
 }
 
-export function cannotBeHad(address: string, cause: Error): UnavailableError {
-  return new UnavailableError(`${address} cannot be had: ${cause.message}`, { cause });
+/** `cause`: gRPC's own error, which has the code of the system's only in its text. */
+export function cannotBeHad({ setting, address }: Place, cause: Error): UnavailableError {
+  const why = cause.message.includes('EADDRINUSE')
+    ? 'is taken by another program. Stop that one, or choose another address'
+    : `cannot be had: ${cause.message}`;
+  return new UnavailableError(`${setting}: ${address} ${why}`, { cause });
 }
 
 export function closeGrpc(server: Server, timers: Timers): Promise<void> {

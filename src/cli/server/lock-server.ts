@@ -211,8 +211,8 @@ async function listen(
   { listen }: ServerConfig,
   security: ServerSecurity,
 ): Promise<void> {
-  await bindGrpc(replicas, listen.relay, security.replicas);
-  await bindGrpc(clients, listen.clients, security.clients);
+  await bindGrpc(replicas, { setting: 'listen.relay', address: listen.relay }, security.replicas);
+  await bindGrpc(clients, { setting: 'listen.clients', address: listen.clients }, security.clients);
 }
 
 interface OperatorParts {
@@ -234,7 +234,8 @@ async function serveOperators(
   const { admin: credentials } = security;
   if (address === undefined || credentials === null) return;
   const started = startAdminListener({ ...parts, address, credentials, operators: admin, logger });
-  admins.push(await started.catch((error: Error) => Promise.reject(cannotBeHad(address, error))));
+  const place = { setting: 'listen.admin', address };
+  admins.push(await started.catch((error: Error) => Promise.reject(cannotBeHad(place, error))));
 }
 
 async function openLog({ etcd }: ServerConfig, security: ServerSecurity, runtime: Runtime): Promise<LockLog> {

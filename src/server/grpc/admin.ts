@@ -104,6 +104,7 @@ async function handOver(served: Served, { namespace, to }: HandOverRequest): Pro
   const { members } = await membersOf(served, { namespace, onlySelf: false });
   const own = (await replica.status()).serverId;
   const others = members.filter(({ serverId }) => serverId !== own);
+  if (others.length === 0) throw alone(served, 'hand over to');
   const wanted = to === '' ? others : others.filter(({ serverId }) => serverId === to);
   if (wanted.length === 0) {
     const why = to === own ? `${to} leads already` : `${to} is no other replica of this group`;

@@ -53,7 +53,7 @@ async function ownReport({ replica }: Served): Promise<MemberMessage> {
 /** gRPC tells every address that it tried, and how to go on; people want the first cause. */
 function whyUnreachable(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  const cause = /\b(E[A-Z]{3,}(?: [0-9a-f.:[\]]+)?)/.exec(text)?.[1];
+  const cause = /\b(E[A-Z]{3,}(?: [0-9a-f.:[\]]*[0-9a-f\]])?)/.exec(text)?.[1];
   return cause === undefined ? text : `no connection: ${cause}`;
 }
 
