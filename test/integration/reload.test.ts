@@ -255,7 +255,7 @@ describe.concurrent('starting and stopping', () => {
     const message = await dev.startMessage();
     expect(message).toContain(`http://127.0.0.1:${dev.port}`);
     expect(message).toContain('payouts   (LockNamespace payments/payouts:');
-    expect(message).toContain('jobs   (LockNamespace batch/jobs:');
+    expect(message).toContain('jobs      (LockNamespace batch/jobs:');
     expect(message).toContain(workspace.data);
     const commands = message.split('\n').filter((line) => line.startsWith('  curl '));
     expect(commands).toHaveLength(3);
