@@ -53,7 +53,15 @@ export interface ConfigProblem {
 
 /** All that is wrong with it; empty: it may be put into force. `config` has the right types, and any values. */
 export function configProblems(config: NamespaceConfig): readonly ConfigProblem[] {
-  return [...rangeProblems(config), ...betweenProblems(config), ...listProblems(config)];
+  const checks = [
+    rangeProblems,
+    betweenProblems,
+    classProblems,
+    modeProblems,
+    semaphoreProblems,
+    consumerProblems,
+  ];
+  return checks.flatMap((check) => check(config));
 }
 
 function rangeProblems(config: NamespaceConfig): ConfigProblem[] {
@@ -74,57 +82,57 @@ function betweenProblems({ ttlMs, ttlMsMin, ttlMsMax }: NamespaceConfig): Config
   ];
 }
 
-function listProblems(config: NamespaceConfig): ConfigProblem[] {
-  const problems: ConfigProblem[] = [];
-  const refuse = (field: string, limit: number | string, reason: string): void =>
-    void problems.push({ field, limit, reason: `${field} ${reason}` });
-  const { safetyClass, modes, semaphores, consumers } = config;
-  if (!SAFETY_CLASSES.includes(safetyClass)) {
-    refuse(
-      'safetyClass',
-      SAFETY_CLASSES.join(', '),
-      `is ${JSON.stringify(safetyClass)}; it is one of ${SAFETY_CLASSES.join(', ')}`,
-    );
-  }
+function problem(field: string, limit: number | string, reason: string): ConfigProblem {
+  return { field, limit, reason: `${field} ${reason}` };
+}
+
+function classProblems({ safetyClass }: NamespaceConfig): ConfigProblem[] {
+  if (SAFETY_CLASSES.includes(safetyClass)) return [];
+  const known = SAFETY_CLASSES.join(', ');
+  return [problem('safetyClass', known, `is ${JSON.stringify(safetyClass)}; it is one of ${known}`)];
+}
+
+function modeProblems({ modes }: NamespaceConfig): ConfigProblem[] {
   const known: readonly string[] = MODES;
-  if (
-    modes.length === 0 ||
-    modes.some((mode) => !known.includes(mode)) ||
-    new Set(modes).size < modes.length
-  ) {
-    refuse(
-      'modes',
-      known.join(', '),
-      `is [${modes.join(', ')}]; it holds one or more of ${known.join(', ')}, each once`,
-    );
-  }
-  if (semaphores.length > SEMAPHORES_MAX)
-    refuse('semaphores', SEMAPHORES_MAX, `has over ${SEMAPHORES_MAX} patterns`);
-  for (const [at, { pattern, permits }] of semaphores.slice(0, SEMAPHORES_MAX).entries()) {
-    const problem = pattern === '*' ? null : nameProblem(pattern);
-    const isStar = /\*./.test(pattern);
-    if (problem !== null || isStar) {
-      const reason = problem ?? 'a star stands at its end alone';
-      refuse(`semaphores.${at}.pattern`, NAME_BYTES_MAX, `is no pattern: ${reason}`);
-    }
-    if (!(Number.isSafeInteger(permits) && permits >= 1 && permits <= PERMITS_MAX)) {
-      refuse(`semaphores.${at}.permits`, PERMITS_MAX, `is ${permits}, and may be 1 to ${PERMITS_MAX}`);
-    }
-  }
-  if (consumers !== null && consumers.length > CONSUMER_NAMESPACES_MAX) {
-    refuse('consumers', CONSUMER_NAMESPACES_MAX, `has over ${CONSUMER_NAMESPACES_MAX} entries`);
-  }
-  for (const [at, { namespace, serviceAccounts }] of (consumers ?? [])
-    .slice(0, CONSUMER_NAMESPACES_MAX)
-    .entries()) {
-    if (namespace === '') refuse(`consumers.${at}.namespace`, 'a Kubernetes namespace', 'is empty');
-    if (serviceAccounts?.length === 0 || serviceAccounts?.includes('') === true) {
-      refuse(
-        `consumers.${at}.serviceAccounts`,
-        'at least one name',
-        'names nobody: say allServiceAccounts for all of them',
-      );
-    }
-  }
-  return problems;
+  const isKnown = modes.length > 0 && modes.every((mode) => known.includes(mode));
+  if (isKnown && new Set(modes).size === modes.length) return [];
+  const all = known.join(', ');
+  return [problem('modes', all, `is [${modes.join(', ')}]; it holds one or more of ${all}, each once`)];
+}
+
+function semaphoreProblems({ semaphores }: NamespaceConfig): ConfigProblem[] {
+  const problems = semaphores
+    .slice(0, SEMAPHORES_MAX)
+    .flatMap(({ pattern, permits }, at) => [
+      ...patternProblems(`semaphores.${at}.pattern`, pattern),
+      ...permitProblems(`semaphores.${at}.permits`, permits),
+    ]);
+  if (semaphores.length <= SEMAPHORES_MAX) return problems;
+  return [problem('semaphores', SEMAPHORES_MAX, `has over ${SEMAPHORES_MAX} patterns`), ...problems];
+}
+
+function patternProblems(field: string, pattern: string): ConfigProblem[] {
+  const wrong = nameProblem(pattern) ?? (/\*./.test(pattern) ? 'a star stands at its end alone' : null);
+  return wrong === null ? [] : [problem(field, NAME_BYTES_MAX, `is no pattern: ${wrong}`)];
+}
+
+function permitProblems(field: string, permits: number): ConfigProblem[] {
+  if (Number.isSafeInteger(permits) && permits >= 1 && permits <= PERMITS_MAX) return [];
+  return [problem(field, PERMITS_MAX, `is ${permits}, and may be 1 to ${PERMITS_MAX}`)];
+}
+
+function consumerProblems({ consumers }: NamespaceConfig): ConfigProblem[] {
+  const all = consumers ?? [];
+  const problems = all.slice(0, CONSUMER_NAMESPACES_MAX).flatMap(({ namespace, serviceAccounts }, at) => {
+    const field = `consumers.${at}`;
+    const isNobody = serviceAccounts?.length === 0 || serviceAccounts?.includes('') === true;
+    const nobody = 'names nobody: say allServiceAccounts for all of them';
+    return [
+      ...(namespace === '' ? [problem(`${field}.namespace`, 'a Kubernetes namespace', 'is empty')] : []),
+      ...(isNobody ? [problem(`${field}.serviceAccounts`, 'at least one name', nobody)] : []),
+    ];
+  });
+  if (all.length <= CONSUMER_NAMESPACES_MAX) return problems;
+  const many = `has over ${CONSUMER_NAMESPACES_MAX} entries`;
+  return [problem('consumers', CONSUMER_NAMESPACES_MAX, many), ...problems];
 }

@@ -41,6 +41,12 @@ export class Inquiries {
     return results;
   }
 
+  /** A command of the leader's own, which nothing may keep from being done. */
+  async submitOwn(command: Command): Promise<void> {
+    const [result] = await this.submit([command]);
+    if (result?.type !== 'done') throw new Error(`${command.type} was refused: ${JSON.stringify(result)}`);
+  }
+
   /** Answered after a commit that began after this call (rule S1). */
   async read(query: ReadQuery): Promise<ReadResult> {
     const [answer] = await this.#ask([query]);

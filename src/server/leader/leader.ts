@@ -36,6 +36,7 @@ import { GroupTime } from './group-time.ts';
 import { type Batch, Inbox, prepend, strike } from './inbox.ts';
 import { Inquiries } from './inquiries.ts';
 import type { LeaderOptions, StopReason } from './leader-options.ts';
+import { verdicts } from './leases.ts';
 import { Marks } from './marks.ts';
 import type { FrontEndLink } from './outbox.ts';
 import { Publisher } from './publisher.ts';
@@ -125,7 +126,7 @@ export class Leader {
       logger: runtime.logger,
       replicas: options.replicas,
       current: () => this.#state.behaviour,
-      submit: (command) => this.#submitOwn(command),
+      submit: (command) => this.#inquiries.submitOwn(command),
     });
     this.#inquiries = new Inquiries({ ...parts, onAsked: () => this.#planTurn() });
     this.#pulse = new Pulse(options.runtime, () => this.#turn(true));
@@ -261,14 +262,9 @@ export class Leader {
     const isBirth = this.#appender.head.index === 0;
     const why = typeof reason === 'string' ? reason : reason();
     const takeOver = takeOverCommand({ epoch, wallMs, isBirth, tokenFloor, reason: why });
-    await this.#submitOwn(takeOver);
+    await this.#inquiries.submitOwn(takeOver);
     this.#publisher.startLeases(this.#state, this.#nowMs());
     this.#arm();
-  }
-
-  async #submitOwn(command: Command): Promise<void> {
-    const [result] = await this.submit([command]);
-    if (result?.type !== 'done') throw new Error(`${command.type} was refused: ${JSON.stringify(result)}`);
   }
 
   #planTurn(): void {
@@ -287,22 +283,14 @@ export class Leader {
     this.#stalled(this.#pulse.latenessMs(), now);
     const batch = this.#faults.takeRetry() ?? this.#inbox.take();
     strike(batch, this.#publisher.leases);
-    this.#expire(batch, now);
+    // The verdict over silent sessions goes first; what has arrived from them has renewed their leases (rule S6).
+    for (const command of verdicts(this.#publisher.leases, now)) prepend(batch, command);
     const isDue = nextDue(this.#state) <= this.#groupMs() || hasBacklog(this.#state);
     const hasWork = batch.commands.length > 0 || batch.reads.length > 0 || this.#awaitsCommit;
     // While nothing may be granted the time that has passed is kept in the log, for whoever leads next.
     const isBeatDue = isBeat && (this.#options.beatWhenIdle || this.quietMs > 0);
     if (hasWork || isDue || isBeatDue) this.#append(batch, now);
     else this.#arm();
-  }
-
-  /** The verdict over silent sessions goes first; what has arrived from them has renewed their leases (rule S6). */
-  #expire(batch: Batch, nowMs: number): void {
-    const { leases } = this.#publisher;
-    const over = leases.expired(nowMs);
-    const [threw, expired] = [true, false].map((is) => over.filter((id) => leases.isCondemned(id) === is));
-    if (threw?.length) prepend(batch, { type: 'expireSessions', sessions: threw, cause: 'threw' });
-    if (expired?.length) prepend(batch, { type: 'expireSessions', sessions: expired, cause: 'expired' });
   }
 
   #append(batch: Batch, startedMs: number): void {

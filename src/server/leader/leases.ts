@@ -3,7 +3,7 @@
  * only the verdict is (`expireSessions`, rule S6). A new leader gives every session a full TTL (rule S5).
  */
 import { ok as assert } from 'node:assert';
-import type { SessionId } from '../../api/entry.ts';
+import type { ExpireSessions, SessionId } from '../../api/entry.ts';
 import { STALL_MS } from './stalls.ts';
 
 interface Lease {
@@ -106,4 +106,18 @@ export class Leases {
     }
     return expired;
   }
+}
+
+/** The commands that end the sessions whose time is over, by their causes (rules S6, C13). */
+export function verdicts(leases: Pick<Leases, 'expired' | 'isCondemned'>, nowMs: number): ExpireSessions[] {
+  const over = leases.expired(nowMs);
+  const threw = over.filter((session) => leases.isCondemned(session));
+  const expired = threw.length === 0 ? over : over.filter((session) => !leases.isCondemned(session));
+  const causes = [
+    { sessions: threw, cause: 'threw' },
+    { sessions: expired, cause: 'expired' },
+  ] as const;
+  return causes.flatMap(({ sessions, cause }) =>
+    sessions.length === 0 ? [] : [{ type: 'expireSessions' as const, sessions, cause }],
+  );
 }

@@ -1,4 +1,5 @@
 /** What an administrator does in the middle of it all: other limits, a removed namespace, broken locks, names out of service. */
+import type { Command } from '../../../src/api/entry.ts';
 import { holdsOf } from '../../../src/core/crowd.ts';
 import type { Random } from '../../support/random.ts';
 import type { Cluster } from '../cluster.ts';
@@ -41,39 +42,44 @@ const namespaceRemoved: FaultMaker = (cluster, random) => {
   };
 };
 
-function anyHeld(group: Group, random: Random): { readonly name: string; readonly token: number } | null {
+interface Held {
+  readonly name: string;
+  readonly token: number;
+}
+
+function anyHeld(group: Group, random: Random): Held | null {
   const held = [...group.judge.state.locks.values()].flatMap((lock) =>
     [...holdsOf(lock)].map(({ token }) => ({ name: lock.name, token })),
   );
   return held.length === 0 ? null : random.pick(held);
 }
 
-const breakLock: FaultMaker = (cluster, random) => {
-  const group = random.pick(cluster.groups);
-  const held = anyHeld(group, random);
-  if (held === null) return null;
-  group.submit({ type: 'break', ...held, now: false, reason: 'simulated', by: 'simulator' });
-  return moment();
-};
+/** A command of an administrator about a lock that is held. */
+function aboutHeld(command: (held: Held, random: Random) => Command): FaultMaker {
+  return (cluster, random) => {
+    const group = random.pick(cluster.groups);
+    const held = anyHeld(group, random);
+    if (held === null) return null;
+    group.submit(command(held, random));
+    return moment();
+  };
+}
+
+const BY_SIMULATOR = { reason: 'simulated', by: 'simulator' };
+
+const breakLock = aboutHeld((held) => ({ type: 'break', ...held, now: false, ...BY_SIMULATOR }));
 
 /** At once, whatever its holder believes: recorded as unsafe (rule C9). */
-const breakNow: FaultMaker = (cluster, random) => {
-  const group = random.pick(cluster.groups);
-  const held = anyHeld(group, random);
-  if (held === null) return null;
-  group.submit({ type: 'break', ...held, now: true, reason: 'simulated', by: 'simulator' });
-  return moment();
-};
+const breakNow = aboutHeld((held) => ({ type: 'break', ...held, now: true, ...BY_SIMULATOR }));
 
 /** A resource says that it has refused a token: of the one that holds, or an older one. */
-const reportStale: FaultMaker = (cluster, random) => {
-  const group = random.pick(cluster.groups);
-  const held = anyHeld(group, random);
-  if (held === null) return null;
-  const token = held.token - random.int(3);
-  group.submit({ type: 'reportStale', session: 0, name: held.name, token, resource: 'database' });
-  return moment();
-};
+const reportStale = aboutHeld(({ name, token }, random) => ({
+  type: 'reportStale',
+  session: 0,
+  name,
+  token: token - random.int(3),
+  resource: 'database',
+}));
 
 /** For a while whatever happens at a name by itself makes the state machine throw (rule C13). */
 const poisonName: FaultMaker = (cluster, random) => {

@@ -7,22 +7,13 @@ import { FORMAT_VERSION } from '../../../src/api/limits.ts';
 import type { AnswerBody, ClientRequestBody, ClientStream, ServerFrame } from '../../../src/api/wire.ts';
 import type { Random } from '../../support/random.ts';
 import type { Findings } from '../judge/findings.ts';
-import { type FrameWatch, Link } from '../world/network.ts';
+import { Link, UNWATCHED } from '../world/network.ts';
 import type { VirtualProcess } from '../world/process.ts';
 import type { Group } from './group.ts';
 
 /** A stream is used so often. */
 const ACTS_PER_STREAM = 8;
 const REFUSALS: ReadonlySet<AnswerBody['type']> = new Set(['refused', 'rejected']);
-
-const UNWATCHED: FrameWatch = {
-  clientSent: () => undefined,
-  serverReached: () => undefined,
-  serverReceived: () => undefined,
-  serverSent: () => undefined,
-  clientReceived: () => undefined,
-  ended: () => undefined,
-};
 
 export interface RudeClientOptions {
   readonly process: VirtualProcess;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ClientFrame, ClientHandler, ServerFrame } from '../../../src/api/wire.ts';
 import { Machine } from './machine.ts';
-import { Link } from './network.ts';
+import { Link, UNWATCHED } from './network.ts';
 import { VirtualProcess } from './process.ts';
 import { World } from './world.ts';
 
@@ -24,17 +24,9 @@ function setUp(seed = 1) {
     },
     close: () => void seen.closedAtServer++,
   });
-  const silent = {
-    clientSent: () => undefined,
-    serverReached: () => undefined,
-    serverReceived: () => undefined,
-    serverSent: () => undefined,
-    clientReceived: () => undefined,
-    ended: () => undefined,
-  };
   const link = new Link(world, {
     name: 'link',
-    watch: silent,
+    watch: UNWATCHED,
     listener: () => (server.life === null ? null : { life: serverLife, frontEnd: { connect } }),
     delayMs: { from: 0, to: 100 },
   });

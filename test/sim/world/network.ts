@@ -27,6 +27,16 @@ export interface FrameWatch {
   ended(stream: number): void;
 }
 
+/** Nobody looks. */
+export const UNWATCHED: FrameWatch = {
+  clientSent: () => undefined,
+  serverReached: () => undefined,
+  serverReceived: () => undefined,
+  serverSent: () => undefined,
+  clientReceived: () => undefined,
+  ended: () => undefined,
+};
+
 export interface LinkOptions extends LineOptions {
   readonly watch: FrameWatch;
   /** Where a new stream arrives; null: nobody listens. */
