@@ -1,10 +1,11 @@
 // `npm test`, the long tests of `npm run test:long` (`--long`) and the suites of .ci/run (`--fencing`,
 // `--old-etcd`, `--soak`): runs vitest, then
-// says what was not run and why, and closes with the line `N passed, N failed` that .ci/run adds up. Further arguments go
-// to vitest (`npm test -- src/core`).
+// says what was not run and why, names each failed test once more, and closes with the line `N passed, N failed` that .ci/run adds up.
+// Further arguments go to vitest (`npm test -- src/core`).
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { ensureEtcd } from './etcd.mjs';
 import { ROOT, run } from './processes.mjs';
 import { SUITES_NOT_IN_NPM_TEST } from './suites.mjs';
@@ -17,6 +18,11 @@ const OTHER_SUITES = {
   '--soak': { LEASEHOLD_SUITE_SOAK: '1', LEASEHOLD_SOAK_MS: '45000' },
 };
 
+const REASON_LENGTH_MAX = 300;
+
+/** @typedef {{ status: string, fullName: string, failureMessages?: string[] }} TestResult */
+/** @typedef {{ name: string, status: string, message?: string, assertionResults: TestResult[] }} FileResult */
+
 /**
  * @param {string} reportFile vitest's JSON report
  * @param {number} code vitest's exit code
@@ -28,6 +34,31 @@ export function countTests(reportFile, code) {
   const passed = Number(report.numPassedTests);
   const failed = Number(report.numFailedTests);
   return { passed, failed: failed === 0 && (code !== 0 || passed === 0) ? 1 : failed };
+}
+
+/**
+ * A line for each failed test (or file that could not be loaded): a log of thousands of lines is read from its end.
+ * @param {string} reportFile vitest's JSON report
+ * @returns {string[]}
+ */
+export function failures(reportFile) {
+  if (!existsSync(reportFile)) return ['FAILED vitest: it wrote no report'];
+  const lines = [];
+  /** @type {{ testResults?: FileResult[] }} */
+  const { testResults = [] } = JSON.parse(readFileSync(reportFile, 'utf8'));
+  for (const file of testResults) {
+    const where = relative(ROOT, file.name);
+    const failed = file.assertionResults.filter(({ status }) => status === 'failed');
+    for (const test of failed) lines.push(failure(`${where}: ${test.fullName}`, test.failureMessages?.[0]));
+    if (file.status === 'failed' && failed.length === 0) lines.push(failure(where, file.message));
+  }
+  return lines;
+}
+
+/** @param {string} what @param {string | undefined} message */
+function failure(what, message = '') {
+  const [first = ''] = stripVTControlCharacters(message).trim().split('\n');
+  return `FAILED ${what}: ${first.slice(0, REASON_LENGTH_MAX)}`;
 }
 
 async function main() {
@@ -47,6 +78,7 @@ async function main() {
         if (existsSync(join(ROOT, folder))) console.log(`not run: ${name} (${reason})`);
       }
     }
+    if (failed > 0) for (const line of failures(reportFile)) console.log(line);
     console.log(`${passed} passed, ${failed} failed`);
     process.exitCode = failed === 0 ? 0 : 1;
   } finally {

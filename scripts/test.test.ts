@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { countTests } from './test.mjs';
+import { ROOT } from './processes.mjs';
+import { countTests, failures } from './test.mjs';
 
 let folder: string;
 beforeEach(() => {
@@ -26,4 +27,28 @@ it.each([
   const file = join(folder, 'report.json');
   if (report !== null) writeFileSync(file, JSON.stringify(report));
   expect(countTests(file, code)).toEqual({ passed, failed });
+});
+
+it('names each failed test with the first line of its reason', () => {
+  const file = join(folder, 'report.json');
+  const of = (name: string) => join(ROOT, 'src', name);
+  const assertionResults = [
+    { status: 'passed', fullName: 'a wait ends' },
+    {
+      status: 'failed',
+      fullName: 'a lock is freed',
+      failureMessages: ['\u001b[31mError: held\u001b[39m\n    at line 3'],
+    },
+  ];
+  const testResults = [
+    { name: of('a.test.ts'), status: 'failed', message: '', assertionResults },
+    { name: of('b.test.ts'), status: 'failed', message: 'SyntaxError: no such export', assertionResults: [] },
+    { name: of('c.test.ts'), status: 'passed', message: '', assertionResults: [] },
+  ];
+  writeFileSync(file, JSON.stringify({ testResults }));
+  expect(failures(file)).toEqual([
+    'FAILED src/a.test.ts: a lock is freed: Error: held',
+    'FAILED src/b.test.ts: SyntaxError: no such export',
+  ]);
+  expect(failures(join(folder, 'none.json'))).toEqual(['FAILED vitest: it wrote no report']);
 });

@@ -1,6 +1,6 @@
 // Loaded into a measured process before its program (`--import`): on SIGUSR2 it collects garbage and writes what is left.
 import { readdirSync, renameSync, writeFileSync } from 'node:fs';
-import { setFlagsFromString } from 'node:v8';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
 
@@ -14,8 +14,11 @@ async function measure(collect) {
   await new Promise((resolve) => setImmediate(resolve));
   collect();
   const { rss, heapUsed, external } = process.memoryUsage();
+  // What V8 has from the system for its heap: of the young generation as much as it once needed, used or not.
+  const heapResident = getHeapStatistics().total_physical_size;
   const descriptors = readdirSync('/proc/self/fd').length;
-  writeFileSync(`${file}.new`, JSON.stringify({ count: ++count, rss, heapUsed, external, descriptors }));
+  const figures = { count: ++count, rss, heapUsed, heapResident, external, descriptors };
+  writeFileSync(`${file}.new`, JSON.stringify(figures));
   renameSync(`${file}.new`, `${file}`);
 }
 
