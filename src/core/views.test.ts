@@ -103,6 +103,29 @@ describe('listLocks', () => {
     expect(list(group, { prefix: 'none' })).toEqual({ names: [], more: false });
   });
 
+  it.each(['rising', 'falling', 'mixed'])(
+    'finds the first of many names that were made in %s order',
+    (order) => {
+      const count = 3_000;
+      const place = (i: number): number =>
+        order === 'rising' ? i : order === 'falling' ? count - 1 - i : (i * 1_297) % count;
+      const all = Array.from({ length: count }, (_, i) => `n-${10_000 + i}`);
+      const group = new TestGroup({ checked: false });
+      for (let i = 0, session = 0; i < count; i++) {
+        if (i % 200 === 0) session = group.open();
+        group.lock(session, all[place(i)] as string);
+      }
+      const seen: string[] = [];
+      for (let more = true, limit = 1; more; limit += 7) {
+        const page = list(group, { prefix: 'n-', limit, after: seen.at(-1) ?? '' });
+        expect(page.names).toHaveLength(Math.min(limit, count - seen.length));
+        seen.push(...page.names);
+        more = page.more;
+      }
+      expect(seen).toEqual(all);
+    },
+  );
+
   it('ends a page early where many share the locks on it, and goes on behind it', () => {
     const group = new TestGroup({ config: { modes: ['shared'] }, checked: false });
     const all = Array.from({ length: 100 }, (_, i) => `pool-${1_000 + i}`);

@@ -125,6 +125,35 @@ test('reads that wait share an entry, a bounded number of them', () => {
   expect(reads.length).toBeLessThanOrEqual(COMMANDS_PER_ENTRY_MAX);
 });
 
+describe('lists, each of which looks at every name in use', () => {
+  const list: ReadQuery = { type: 'listLocks', prefix: '', after: '', limit: 1 };
+  const asked = (inbox: Inbox): number[] => inbox.take().reads.map(({ id }) => id);
+
+  test('are spread over entries, in order of arrival, and hold nothing else up', () => {
+    const inbox = new Inbox();
+    for (let id = 0; id < 9; id++) inbox.push(list, NOBODY, id);
+    inbox.push(read, NOBODY, 9);
+    inbox.push(release, NOBODY, 10);
+    const { commands, reads } = inbox.take();
+    expect(commands).toEqual([release]);
+    expect(reads.map(({ id }) => id)).toEqual([0, 1, 2, 3, 9]);
+    expect(inbox.size).toBe(5);
+    expect([asked(inbox), asked(inbox)]).toEqual([[4, 5, 6, 7], [8]]);
+    expect(inbox.size).toBe(0);
+  });
+
+  test('find no place beside a hundred others, but beside those that nobody waits for', () => {
+    const inbox = new Inbox();
+    const gone = new Outgoing({ send: () => undefined }, 1);
+    for (let id = 0; id < 100; id++) inbox.push(list, id < 98 ? gone : NOBODY, id);
+    expect(inbox.push(list, NOBODY, 100)).toBe(false);
+    expect(inbox.push(release, NOBODY, 0)).toBe(true);
+    gone.isClosed = true;
+    expect(inbox.push(list, NOBODY, 101)).toBe(true);
+    expect(asked(inbox)).toEqual([98, 99, 101]);
+  });
+});
+
 test('what streams that are closed had asked for does not pile up while nothing is committed', () => {
   const inbox = new Inbox();
   for (let i = 0; i < 150_000; i++) {

@@ -5,23 +5,33 @@
  */
 import type { Command } from '../../api/entry.ts';
 import { COMMANDS_PER_ENTRY_MAX, ENTRY_BYTES_MAX } from '../../api/limits.ts';
-import type { ReadQuery } from '../../api/wire.ts';
+import type { GetLock, ListLocks, ReadQuery } from '../../api/wire.ts';
 import type { Leases } from './leases.ts';
 import { NOBODY, type Outgoing } from './outbox.ts';
 
 /** Requests that may wait for a place in the log: about ten full entries. */
 const WAITING_MAX = 20_000;
+/** Each list costs a pass over all names in use (10 to 40 ms of a million): one entry answers so few that the loop never stalls (rule S6). */
+const LISTS_PER_ENTRY_MAX = 4;
+/** Lists that may wait: about what a sidecar would still wait for. */
+const LISTS_WAITING_MAX = 100;
 /** From so many on, what nobody waits for any more is looked for and dropped: an outage can last for hours. */
 const SWEEP_FROM = 2 * WAITING_MAX;
 /** Fixed part of an encoded command, generously. */
 const COMMAND_BYTES = 128;
+
+interface Read<Query = ReadQuery> {
+  readonly query: Query;
+  readonly to: Outgoing;
+  readonly id: number;
+}
 
 export interface Batch {
   readonly commands: Command[];
   /** Who asked, and under which id; aligned with `commands`. */
   readonly from: Outgoing[];
   readonly ids: number[];
-  readonly reads: { readonly query: ReadQuery; readonly to: Outgoing; readonly id: number }[];
+  readonly reads: Read[];
 }
 
 /**
@@ -55,6 +65,7 @@ export interface Asked {
   readonly id: number;
 }
 
+type Queued = Command | GetLock;
 type IsUnwanted = (body: Command | ReadQuery) => boolean;
 
 /** Takes the commands that are unwanted out of a batch. */
@@ -69,19 +80,22 @@ export function takeOut({ commands, from, ids }: Batch, isUnwanted: IsUnwanted):
 }
 
 export class Inbox {
-  #bodies: (Command | ReadQuery)[] = [];
+  #bodies: Queued[] = [];
   #from: Outgoing[] = [];
   #ids: number[] = [];
   #taken = 0;
   #sweepAt = SWEEP_FROM;
+  /** Beside the queue, which does not wait for them: a list may show what its client has asked for meanwhile, or not yet. */
+  #lists: Read<ListLocks>[] = [];
 
   get size(): number {
-    return this.#bodies.length - this.#taken;
+    return this.#bodies.length - this.#taken + this.#lists.length;
   }
 
   /** False: the queue is full and this request may be refused. */
   push(body: Command | ReadQuery, from: Outgoing, id: number): boolean {
     if (this.size >= WAITING_MAX && isRefusable(body)) return false;
+    if (body.type === 'listLocks') return this.#pushList({ query: body, to: from, id });
     if (this.#bodies.length >= this.#sweepAt) this.#sweep();
     this.#bodies.push(body);
     this.#from.push(from);
@@ -91,16 +105,16 @@ export class Inbox {
 
   /** Takes what fits into one entry, without what nobody waits for any more. */
   take(): Batch {
-    const batch: Batch = { commands: [], from: [], ids: [], reads: [] };
+    const batch: Batch = { commands: [], from: [], ids: [], reads: this.#takeLists() };
     let bytes = 0;
     while (
       this.#taken < this.#bodies.length &&
       batch.commands.length + batch.reads.length < COMMANDS_PER_ENTRY_MAX
     ) {
-      const body = this.#bodies[this.#taken] as Command | ReadQuery;
+      const body = this.#bodies[this.#taken] as Queued;
       const from = this.#from[this.#taken] as Outgoing;
       const id = this.#ids[this.#taken] as number;
-      if (body.type === 'getLock' || body.type === 'listLocks') {
+      if (body.type === 'getLock') {
         if (!from.isClosed) batch.reads.push({ query: body, to: from, id });
       } else if (!isMoot(body, from)) {
         bytes += bytesOf(body);
@@ -127,18 +141,31 @@ export class Inbox {
     return out;
   }
 
+  #pushList(list: Read<ListLocks>): boolean {
+    if (this.#lists.length >= LISTS_WAITING_MAX) this.#lists = this.#lists.filter(({ to }) => !to.isClosed);
+    if (this.#lists.length >= LISTS_WAITING_MAX) return false;
+    this.#lists.push(list);
+    return true;
+  }
+
+  #takeLists(): Read[] {
+    const wanted = this.#lists.filter(({ to }) => !to.isClosed);
+    this.#lists = wanted.slice(LISTS_PER_ENTRY_MAX);
+    return wanted.slice(0, LISTS_PER_ENTRY_MAX);
+  }
+
   #sweep(): void {
     this.#keep((body, from) => !isMoot(body, from));
     this.#sweepAt = Math.max(SWEEP_FROM, 2 * this.#bodies.length);
   }
 
-  #keep(isKept: (body: Command | ReadQuery, from: Outgoing, id: number) => boolean): void {
+  #keep(isKept: (body: Queued, from: Outgoing, id: number) => boolean): void {
     const left = Array.from(this.#bodies.keys()).filter(
       (i) =>
         i >= this.#taken &&
-        isKept(this.#bodies[i] as Command | ReadQuery, this.#from[i] as Outgoing, this.#ids[i] as number),
+        isKept(this.#bodies[i] as Queued, this.#from[i] as Outgoing, this.#ids[i] as number),
     );
-    this.#bodies = left.map((i) => this.#bodies[i] as Command | ReadQuery);
+    this.#bodies = left.map((i) => this.#bodies[i] as Queued);
     this.#from = left.map((i) => this.#from[i] as Outgoing);
     this.#ids = left.map((i) => this.#ids[i] as number);
     this.#taken = 0;
@@ -166,7 +193,7 @@ function isRefusable(body: Command | ReadQuery): boolean {
  * Its stream is closed, so nobody will hear the answer: its client attaches again and then repeats what it still wants. What
  * gives something back is done all the same.
  */
-function isMoot(body: Command | ReadQuery, { isClosed }: Outgoing): boolean {
+function isMoot(body: Queued, { isClosed }: Outgoing): boolean {
   return isClosed && (isRefusable(body) || body.type === 'attach');
 }
 
