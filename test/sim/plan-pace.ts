@@ -13,6 +13,11 @@ const HOLD_MS = [400, 20_000, 120_000];
 /** Of the TTL: the library's own calls come about so often. */
 const KEEPALIVE_SHARES = [0.4, 0.7];
 const FAULT_EVERY_MS = [120_000, 400_000, 1_800_000];
+/**
+ * Where the seed chooses no snapshots: after an hour or so there is one. Whoever starts in the twelfth hour of a run would read all of
+ * them otherwise, and does so at every start: half of all that such a run cost.
+ */
+const SNAPSHOT_DUE_BYTES = [200_000, 1_000_000];
 
 export function paced(plan: Plan, pace: Pace, world: World): Plan {
   if (pace === 'dense') return plan;
@@ -24,5 +29,6 @@ export function paced(plan: Plan, pace: Pace, world: World): Plan {
     keepaliveShare: random.pick(KEEPALIVE_SHARES),
   };
   const faults = new Map([...plan.faults.keys()].map((kind) => [kind, random.pick(FAULT_EVERY_MS)]));
-  return { ...plan, habits, faults };
+  const snapshotDueBytes = plan.snapshotDueBytes ?? random.pick(SNAPSHOT_DUE_BYTES);
+  return { ...plan, habits, faults, snapshotDueBytes };
 }

@@ -3,7 +3,7 @@
  * a mark of its own making (rule S10).
  */
 import { Buffer } from 'node:buffer';
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type Hmac, timingSafeEqual } from 'node:crypto';
 import type { Mark } from '../../api/wire.ts';
 
 const KEY = /^[0-9a-f]{64}$/;
@@ -19,17 +19,16 @@ export class Seals {
   }
 
   seal(place: Omit<Mark, 'seal'>): Mark {
-    return { ...place, seal: this.#sealOf(place).toString('hex') };
+    return { ...place, seal: this.#sealOf(place).digest('hex') };
   }
 
   isGenuine(mark: Mark): boolean {
     if (!DIGEST.test(mark.hash) || !DIGEST.test(mark.seal)) return false;
-    return timingSafeEqual(this.#sealOf(mark), Buffer.from(mark.seal, 'hex'));
+    return timingSafeEqual(this.#sealOf(mark).digest(), Buffer.from(mark.seal, 'hex'));
   }
 
-  #sealOf({ lineage, epoch, index, hash }: Omit<Mark, 'seal'>): Buffer {
-    return createHmac('sha256', this.#key)
-      .update(JSON.stringify(['leasehold mark 1', lineage, epoch, index, hash]))
-      .digest();
+  #sealOf({ lineage, epoch, index, hash }: Omit<Mark, 'seal'>): Hmac {
+    const text = JSON.stringify(['leasehold mark 1', lineage, epoch, index, hash]);
+    return createHmac('sha256', this.#key).update(text);
   }
 }

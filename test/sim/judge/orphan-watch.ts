@@ -26,6 +26,7 @@ export class OrphanWatch {
   look(group: Group, nodes: readonly SidecarNode[]): void {
     const { alias, judge } = group;
     for (const session of judge.state.sessions.values()) {
+      if (session.holds.size + session.waits.size === 0) continue;
       const node = nodes.find(({ store }) => store.envelopeOf(alias, session.id) !== undefined);
       const envelope = node?.store.envelopeOf(alias, session.id);
       if (node === undefined || envelope === undefined || session.ending !== null) continue;

@@ -29,6 +29,8 @@ export class SilenceWatch {
       const envelope = node.store.envelopes.get(id);
       if (envelope === undefined) continue;
       const sinceUs = silentSinceUs(envelope.keepalive, signs, this.#world.nowUs);
+      // Whatever its TTL: most have just shown themselves.
+      if (this.#world.nowUs <= sinceUs + LATE_MS * US_PER_MS) continue;
       const isTooLong = ({ alias }: Group): boolean => this.#isTooLong(node, alias, id, sinceUs);
       if (!groups.some(isTooLong)) continue;
       const isLeft =

@@ -27,7 +27,8 @@ export class WatchedStateStore extends MemoryStateStore {
   readonly #open = new Set<string>();
   readonly #groupSessions = new Map<string, SessionId>();
   readonly #ttlsMs = new Map<string, number>();
-  readonly #owners = new Map<string, string>();
+  /** By alias and session: asked for often, and a text made of both for each question costs more than the answer. */
+  readonly #owners = new Map<string, Map<SessionId, string>>();
   /** What is in the file now, by what it is about. */
   readonly #grants = new Map<string, GrantRecord>();
   readonly #kept = new Map<string, SessionId>();
@@ -42,7 +43,8 @@ export class WatchedStateStore extends MemoryStateStore {
       this.#groupSessions.set(placeOf(record), record.session);
       this.#ttlsMs.set(placeOf(record), record.ttlMs);
       this.#kept.set(placeOf(record), record.session);
-      this.#owners.set(`${record.alias} ${record.session}`, record.envelope);
+      const owners = this.#owners.get(record.alias) ?? new Map<SessionId, string>();
+      this.#owners.set(record.alias, owners.set(record.session, record.envelope));
     } else if (record.type === 'grant') {
       this.#grants.set(`${placeOf(record)} ${record.key}`, record);
     } else if (record.type === 'lost') {
@@ -89,13 +91,12 @@ export class WatchedStateStore extends MemoryStateStore {
   }
 
   envelopeOf(alias: string, session: SessionId): string | undefined {
-    return this.#owners.get(`${alias} ${session}`);
+    return this.#owners.get(alias)?.get(session);
   }
 
   /** Numbers of sessions begin anew (rule S10). */
   forgetOwners(alias: string): void {
-    for (const place of [...this.#owners.keys()])
-      if (place.startsWith(`${alias} `)) this.#owners.delete(place);
+    this.#owners.delete(alias);
   }
 
   /** Whether the sidecar goes on with this group session. */
