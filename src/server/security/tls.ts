@@ -7,6 +7,7 @@
  * no such name.
  */
 import type { Buffer } from 'node:buffer';
+import { constants } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
   checkServerIdentity,
@@ -75,12 +76,22 @@ function contextOf({ cert, key, ca }: KeyPair): SecureContextOptions {
   return { ...VERSION, cert, key, ...(ca === null ? {} : { ca }) };
 }
 
+/**
+ * Each connection shows its certificate anew. A resumed session is not looked at again: whoever once had a certificate could go on after its
+ * end for ever, and without its key.
+ */
+const WITHOUT_RESUMPTION = { secureOptions: constants.SSL_OP_NO_TICKET };
+
 /** Of a server whose certificate may be replaced; with a CA it takes only clients that show a certificate of it. */
 export class ReloadingServerCredentials extends ServerCredentials {
   constructor(pair: WatchedFiles<KeyPair>) {
     const isMutual = pair.value.ca !== null;
-    super({ requestCert: isMutual, rejectUnauthorized: isMutual, ...VERSION }, contextOf(pair.value));
-    pair.onChange((value) => this.updateSecureContextOptions(contextOf(value)));
+    const context = (value: KeyPair): SecureContextOptions => ({
+      ...contextOf(value),
+      ...(isMutual ? WITHOUT_RESUMPTION : {}),
+    });
+    super({ requestCert: isMutual, rejectUnauthorized: isMutual, ...VERSION }, context(pair.value));
+    pair.onChange((value) => this.updateSecureContextOptions(context(value)));
   }
 
   _equals(other: ServerCredentials): boolean {
