@@ -45,6 +45,7 @@ export function permitsOf(config: NamespaceConfig | null, name: string): number 
 }
 
 /** Both texts are well-formed, so a prefix in UTF-16 units is one in bytes. */
+/** A star anywhere else is a character like any other: none is taken into force any more, and a log may hold one. */
 function matches(pattern: string, name: string): boolean {
   const last = pattern.length - 1;
   return pattern.charCodeAt(last) === STAR ? name.startsWith(pattern.slice(0, last)) : name === pattern;

@@ -118,6 +118,12 @@ describe('patterns', () => {
     expect(of([{ pattern: 'a', permits: 2 }], 'ab')).toBeNull();
   });
 
+  it('rule C2: a star that does not stand at the end, as an older log may have it, is a character like any other', () => {
+    const semaphores = [{ pattern: 'a*b', permits: 2 }];
+    expect(of(semaphores, 'a*b')).toBe(2);
+    expect([of(semaphores, 'ab'), of(semaphores, 'axb'), of(semaphores, 'a*')]).toEqual([null, null, null]);
+  });
+
   it('rule C2: a prefix of the text is one of its bytes', () => {
     const text = fc.string({ unit: 'binary', maxLength: 4 });
     fc.assert(

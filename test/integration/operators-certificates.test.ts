@@ -42,6 +42,7 @@ beforeAll(async () => {
     credentials: new ReloadingServerCredentials(pair),
     operators: { administrators: [OPERATOR, SPIFFE], readers: [] },
     served: () => [],
+    clock: runtime.clock,
     timers: runtime.timers,
     logger: runtime.logger,
   });

@@ -1,8 +1,9 @@
 /** Who may call a lock server's services for operators from elsewhere: certificates decide, of the right authority and for a name that is listed. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AdminClient } from '../../src/cli/admin-client.ts';
@@ -58,6 +59,7 @@ beforeAll(async () => {
     credentials: new ReloadingServerCredentials(pair),
     operators: PEOPLE,
     served: () => [group],
+    clock: runtime.clock,
     timers: runtime.timers,
     logger: runtime.logger,
   });
@@ -204,7 +206,6 @@ describe('an application', () => {
   test('with a token beside a certificate for another purpose is who the certificate says: nobody', async () => {
     const metadata = new Metadata();
     metadata.set('authorization', 'Bearer a.b.c');
-    const { readFileSync } = await import('node:fs');
     const [cert, key] = ['crt', 'key'].map((end) => readFileSync(join(folder, `stranger.${end}`), 'utf8'));
     const error = await call(metadata, { cert: cert as string, key: key as string });
     expect(error.code).toBe(status.PERMISSION_DENIED);
@@ -229,7 +230,6 @@ test('a method that no list names is closed to all; health is open to whoever ha
 });
 
 test('a client is given its place in a history that is followed, over TLS as over a socket', async () => {
-  const { readFileSync } = await import('node:fs');
   const own = {
     cert: readFileSync(join(folder, 'reader.crt')),
     key: readFileSync(join(folder, 'reader.key')),
@@ -239,4 +239,45 @@ test('a client is given its place in a history that is followed, over TLS as ove
   expect(entries.map(({ index }) => index)).toEqual(entries.map((_, at) => at + 1));
   expect(entries.length).toBeGreaterThan(0);
   client.close();
+});
+
+test('a thousand connections at once cost a few handshakes, and operators are served after them as before', async () => {
+  const [cert, key] = ['crt', 'key'].map((end) => readFileSync(join(folder, `stranger.${end}`)));
+  const [host, port] = endpoint.split(':') as [string, string];
+  const beganMs = performance.now();
+  const sockets = Array.from({ length: 1_000 }, () =>
+    connect({ host, port: Number(port), cert, key, ca: pair.value.ca as Buffer, ALPNProtocols: ['h2'] }),
+  );
+  const ends = sockets.map(
+    (socket) =>
+      new Promise<'in' | 'out'>((resolve) => {
+        socket.on('data', () => resolve('in')); // The server's settings: its own part of the handshake is done.
+        socket.on('error', () => resolve('out'));
+        socket.on('close', () => resolve('out'));
+      }),
+  );
+  const results = await Promise.all(ends);
+  const tookSeconds = (performance.now() - beganMs) / 1_000;
+  const inside = results.filter((end) => end === 'in').length;
+  expect(inside).toBeGreaterThan(0);
+  expect(inside).toBeLessThanOrEqual(Math.min(200, 50 + 50 * tookSeconds));
+  for (const socket of sockets) socket.destroy();
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  expect((await cli('reader', 'inspect')).code).toBe(0);
+}, 20_000);
+
+test('who does not prove itself in time is put out', async () => {
+  const address = `127.0.0.1:${await freePort()}`;
+  const impatient = await startAdminListener({
+    address,
+    credentials: new ReloadingServerCredentials(pair, 200),
+    operators: PEOPLE,
+    served: () => [group],
+    ...runtime,
+  });
+  const silent = createConnection(Number(address.split(':')[1]), '127.0.0.1');
+  silent.on('error', () => undefined);
+  const isPutOut = new Promise((resolve) => silent.on('close', () => resolve(true)));
+  expect(await isPutOut).toBe(true);
+  await impatient.close();
 });

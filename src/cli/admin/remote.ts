@@ -78,7 +78,7 @@ function whyNotConnected(details: string): string | null {
   if (
     /alert|ECONNRESET|Failed to connect|socket (hang up|disconnected)|EPROTO|wrong version/i.test(details)
   ) {
-    return `it does not take the certificate in --cert, or no TLS is spoken there (${causeIn(details)}): the certificate must be signed by the authority in its tls.admin.ca`;
+    return `it does not take the certificate in --cert, or no TLS is spoken there (${causeIn(details)}): the certificate must be signed by the authority in its tls.admin.ca. Or too many are connected: its log says so, and a later try is taken`;
   }
   return null;
 }

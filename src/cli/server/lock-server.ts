@@ -227,13 +227,13 @@ async function serveOperators(
   { admin, listen }: ServerConfig,
   { security, runtime, served, admins }: OperatorParts,
 ): Promise<void> {
-  const { timers, logger } = runtime;
+  const { clock, timers, logger } = runtime;
   const parts = { served: () => [served], timers };
   if (admin.socket !== undefined) admins.push(await startAdminServer({ ...parts, socketPath: admin.socket }));
   const { admin: address } = listen;
   const { admin: credentials } = security;
   if (address === undefined || credentials === null) return;
-  const started = startAdminListener({ ...parts, address, credentials, operators: admin, logger });
+  const started = startAdminListener({ ...parts, address, credentials, operators: admin, clock, logger });
   const place = { setting: 'listen.admin', address };
   admins.push(await started.catch((error: Error) => Promise.reject(cannotBeHad(place, error))));
 }

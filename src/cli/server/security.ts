@@ -21,6 +21,8 @@ import { TokenVerifier, watchKeys } from '../../server/security/tokens.ts';
 import { UsageError } from '../errors.ts';
 import type { ServerConfig } from './config.ts';
 
+/** Of a connection to the port of operators: with its bounds (admin-server.ts) silent strangers hold three quarters of it at most. */
+const OPERATOR_HANDSHAKE_MS_MAX = 3_000;
 /** Whoever connects, where nobody has to prove anything. */
 const UNPROVEN: Caller = { identity: { account: 'unproven/client', podUid: '' } };
 
@@ -76,7 +78,7 @@ export function loadSecurity(
   return {
     clients: credentialsOf(clients),
     replicas: credentialsOf(group),
-    admin: admin === null ? null : credentialsOf(admin),
+    admin: admin === null ? null : new ReloadingServerCredentials(admin, OPERATOR_HANDSHAKE_MS_MAX),
     identify:
       tokens === undefined || keys === null
         ? async () => UNPROVEN

@@ -4,8 +4,9 @@
  * clients, because an application must not be able to break another one's lock.
  */
 import { Server, type ServerCredentials } from '@grpc/grpc-js';
-import type { Logger, Timers } from '../../platform/runtime.ts';
+import type { Clock, Logger, Timers } from '../../platform/runtime.ts';
 import { adminService } from './admin.ts';
+import { openDoor } from './bounded-listener.ts';
 import { HealthService } from './health.ts';
 import { HistoryService } from './history.ts';
 import { inspectService } from './inspect.ts';
@@ -20,6 +21,9 @@ const CLOSE_WITHIN_MS = 500;
 const REQUEST_BYTES_MAX = 2 * 1024 * 1024;
 /** Of one connection from elsewhere: histories are followed for hours, other calls are short. */
 const CALLS_OPEN_MAX = 100;
+/** From elsewhere: people and tools, a connection each. More than can be in a handshake at once, so that silent strangers do not fill them all. */
+const CONNECTIONS_MAX = 200;
+const CONNECTIONS_PER_SECOND_MAX = 50;
 
 const INSPECT = 'leasehold.v1.Inspect';
 const HISTORY = 'leasehold.v1.History';
@@ -89,13 +93,14 @@ export interface AdminListenerOptions {
   /** Whose calls are served. */
   readonly operators: Operators;
   readonly served: ServedNow;
+  readonly clock: Clock;
   readonly timers: Timers;
   readonly logger: Logger;
 }
 
-/** Rejects with gRPC's own error when the address cannot be had. */
+/** Rejects with the system's own error when the address cannot be had. */
 export async function startAdminListener(options: AdminListenerOptions): Promise<AdminServer> {
-  const { address, credentials, operators, served, timers, logger } = options;
+  const { address, credentials, operators, served, clock, timers, logger } = options;
   const services = adminServices(served, timers);
   const server = new Server({
     'grpc.max_receive_message_length': REQUEST_BYTES_MAX,
@@ -103,14 +108,16 @@ export async function startAdminListener(options: AdminListenerOptions): Promise
     interceptors: [admitOperators(operators, logger)],
   });
   services.addTo(server);
-  await new Promise<void>((resolve, reject) => {
-    server.bindAsync(address, credentials, (error) => (error === null ? resolve() : reject(error)));
-  }).catch((error: unknown) => {
-    server.forceShutdown();
-    throw error;
-  });
+  const bounds = { connectionsMax: CONNECTIONS_MAX, connectionsPerSecondMax: CONNECTIONS_PER_SECOND_MAX };
+  const door = await openDoor(server, { address, credentials, ...bounds, clock, logger }).catch(
+    (error: unknown) => {
+      server.forceShutdown();
+      throw error;
+    },
+  );
   return {
     close: async () => {
+      door.close();
       services.close();
       await shutDown(server, timers);
     },

@@ -84,13 +84,16 @@ const WITHOUT_RESUMPTION = { secureOptions: constants.SSL_OP_NO_TICKET };
 
 /** Of a server whose certificate may be replaced; with a CA it takes only clients that show a certificate of it. */
 export class ReloadingServerCredentials extends ServerCredentials {
-  constructor(pair: WatchedFiles<KeyPair>) {
+  /** `handshakeMsMax`: a connection that has not proved itself by then is closed; Node.js waits two minutes. */
+  constructor(pair: WatchedFiles<KeyPair>, handshakeMsMax?: number) {
     const isMutual = pair.value.ca !== null;
     const context = (value: KeyPair): SecureContextOptions => ({
       ...contextOf(value),
       ...(isMutual ? WITHOUT_RESUMPTION : {}),
     });
-    super({ requestCert: isMutual, rejectUnauthorized: isMutual, ...VERSION }, context(pair.value));
+    const patience = handshakeMsMax === undefined ? {} : { handshakeTimeout: handshakeMsMax };
+    const options = { requestCert: isMutual, rejectUnauthorized: isMutual, ...VERSION, ...patience };
+    super(options, context(pair.value));
     pair.onChange((value) => this.updateSecureContextOptions(context(value)));
   }
 
