@@ -18,6 +18,8 @@ import { LocalGroup } from './local-group.ts';
 
 /** Deleting a large log is one transaction, which takes etcd a while. */
 const CALL_MS = 30_000;
+/** Reads are short: a member that has stopped must not keep a person waiting for as long. */
+const READ_MS = 3_000;
 
 export interface NewLineageFlags {
   readonly config?: string;
@@ -79,7 +81,16 @@ async function openGroupLog(file: string): Promise<OpenLog> {
   const security = loadSecurity(config, namespace.config, parts);
   const close = (): void => security.close();
   try {
-    const log = await openEtcdLog({ ...config.etcd, ...security.etcd, ...parts.runtime, callMs: CALL_MS });
+    const readMs = Math.max(READ_MS, config.etcd.callMs);
+    const log = await openEtcdLog({
+      ...config.etcd,
+      ...security.etcd,
+      ...parts.runtime,
+      callMs: CALL_MS,
+      readMs,
+      onSilent: (endpoint) =>
+        console.error(`the etcd member ${endpoint} does not answer; asking the next one`),
+    });
     return { log, config: namespace.config, close: () => log.close().finally(close) };
   } catch (error) {
     close();

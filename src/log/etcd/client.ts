@@ -32,6 +32,8 @@ export interface EtcdClientOptions {
   readonly serverName?: string | undefined;
   /** Deadline of one call. */
   readonly callMs?: number;
+  /** After so long a read is given up, so that the next goes to another member; `callMs` unless it is less. */
+  readonly readMs?: number;
 }
 
 /** PEM. */
@@ -88,6 +90,7 @@ export class EtcdClient {
   readonly #clock: Clock;
   readonly #timers: Timers;
   readonly #callMs: number;
+  readonly #readMs: number;
   #current = 0;
   /** Highest revision that any answer showed. */
   #revision = 0n;
@@ -100,6 +103,7 @@ export class EtcdClient {
     this.#clock = clock;
     this.#timers = timers;
     this.#callMs = callMs;
+    this.#readMs = options.readMs ?? callMs;
     this.#endpoints = endpoints;
     this.#serverName = serverName;
     this.#members = this.#connect(credentials);
@@ -124,7 +128,10 @@ export class EtcdClient {
 
   /** Several reads at one revision. */
   async read(ranges: readonly NonNullable<IRequestOp['request_range']>[]) {
-    const { responses } = await this.txn({ success: ranges.map((range) => ({ request_range: range })) });
+    const { responses } = await this.txn(
+      { success: ranges.map((range) => ({ request_range: range })) },
+      this.#readMs,
+    );
     return responses.map(({ response_range: range }) => range.kvs);
   }
 

@@ -1,4 +1,5 @@
 /** What only the etcd engine has: leases, several handles, lost answers, members that stand still. */
+import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ETCD_START_MS_MAX, TestEtcd } from '../../../test/support/etcd.ts';
 import { PASS } from '../../../test/support/faulty-flow.ts';
@@ -60,6 +61,28 @@ test('handles opened at once agree on the lineage', async () => {
   const [first, ...others] = logs.map(({ lineage }) => lineage);
   expect(first).toMatch(/^[0-9a-f]{32}$/);
   expect(others).toEqual([first, first]);
+});
+
+test('reads may be given up sooner than writes: a member that is silent does not hold up who opens the log', async () => {
+  const silentMember = createServer(() => undefined);
+  await new Promise<void>((resolve) => silentMember.listen(0, '127.0.0.1', resolve));
+  const silent = `http://127.0.0.1:${(silentMember.address() as AddressInfo).port}`;
+  const asked: string[] = [];
+  const sinceMs = performance.now();
+  const log = await openEtcdLog({
+    endpoints: [silent, etcd.endpoint],
+    callMs: 30_000,
+    readMs: 300,
+    onSilent: (endpoint) => asked.push(endpoint),
+    clock: systemClock,
+    prefix,
+    ...systemPorts(),
+  });
+  opened.push(log);
+  expect(asked).toEqual([silent]);
+  expect((await log.standing()).lineage).toBe(log.lineage);
+  expect(performance.now() - sinceMs).toBeLessThan(15_000);
+  silentMember.close();
 });
 
 test('a second server waits until the first one resigns', async () => {

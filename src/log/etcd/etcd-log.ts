@@ -30,6 +30,8 @@ export interface EtcdLogOptions extends EtcdClientOptions {
   readonly onCredentials?: (renew: (credentials: EtcdCredentials) => void) => void;
   /** What etcd was started with (`--quota-backend-bytes`). */
   readonly quotaBytes?: number;
+  /** While the log is being opened: this member did not answer, and the next one is asked. */
+  readonly onSilent?: (endpoint: string) => void;
 }
 
 /** Calls on connections with old credentials have ended by then, one way or the other. */
@@ -50,7 +52,7 @@ export async function openEtcdLog(options: EtcdLogOptions): Promise<LockLog> {
     timers.after(RETIRE_MS, close);
   });
   const campaign = new Campaign({ client, keys, timers, random, leaseTtlSeconds });
-  const lineage = await firstAnswer(options.endpoints.length, () => store.lineage(random, ID_BYTES)).catch(
+  const lineage = await firstAnswer(options, () => store.lineage(random, ID_BYTES)).catch(
     (error: unknown) => {
       client.close();
       throw error;
@@ -68,12 +70,13 @@ export async function openEtcdLog(options: EtcdLogOptions): Promise<LockLog> {
 }
 
 /** Each member gets one try: the first ones may be down. */
-async function firstAnswer<T>(members: number, call: () => Promise<T>): Promise<T> {
+async function firstAnswer<T>({ endpoints, onSilent }: EtcdLogOptions, call: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await call();
     } catch (error) {
-      if (!(error instanceof LogUnavailableError) || tries === members) throw error;
+      if (!(error instanceof LogUnavailableError) || tries === endpoints.length) throw error;
+      onSilent?.(endpoints[tries - 1] as string);
     }
   }
 }
