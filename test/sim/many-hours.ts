@@ -3,8 +3,8 @@
  * seeds and longer ones of few; and sparse runs over a working day, which make most of the hours. What an hour holds is said with the sum.
  */
 import { makePlan } from './plan.ts';
+import type { RunReport } from './run.ts';
 import { hoursOf, processorMs, told } from './seeds.ts';
-import type { RunReport } from './simulation.ts';
 import { type Run, simulateMany } from './threads.ts';
 import { World } from './world/world.ts';
 

@@ -4,6 +4,7 @@
  */
 import type { NamespaceConfig } from '../../src/api/config.ts';
 import type { Random } from '../support/random.ts';
+import { TRANSITIONS_SHIPPED } from './nodes/transitions.ts';
 import { allowing, type LockHabits, makeLocks, PLAIN_LOCKS } from './plan-locks.ts';
 import type { World } from './world/world.ts';
 
@@ -94,6 +95,8 @@ export interface Plan {
   readonly logLatencyMs: { readonly from: number; readonly to: number };
   readonly unknownOutcomes: number;
   readonly snapshotDueBytes: number | undefined;
+  /** Consequences that one entry carries out at most (rule C1). */
+  readonly transitionsMax: number;
   /** Mean time between two faults of a kind, ms. */
   readonly faults: ReadonlyMap<FaultKind, number>;
   readonly habits: Habits;
@@ -151,6 +154,7 @@ export function makePlan(world: World): Plan {
     ]),
     unknownOutcomes: random.pick([0, 0, 0.01, 0.1]),
     snapshotDueBytes: random.chance(0.4) ? random.pick([2_000, 20_000, 100_000]) : undefined,
+    transitionsMax: makeTransitions(world.random('transitions')),
     faults: makeFaults(random, isOneProcess),
     habits: makeHabits(random),
     locks: PLAIN_LOCKS,
@@ -214,7 +218,16 @@ function withLocks(plan: Plan, random: Random): Plan {
 export function withoutRare(plan: Plan): Plan {
   const rare: readonly FaultKind[] = [...OF_PROGRAMS, ...OF_ADMINISTRATORS];
   const faults = new Map([...plan.faults].filter(([kind]) => !rare.includes(kind)));
-  return { ...plan, faults, olderReplicas: 0, poisonous: 0, rudeEveryMs: null, beginsAnew: false };
+  const transitionsMax = TRANSITIONS_SHIPPED;
+  return {
+    ...plan,
+    faults,
+    olderReplicas: 0,
+    poisonous: 0,
+    rudeEveryMs: null,
+    beginsAnew: false,
+    transitionsMax,
+  };
 }
 
 /** The same plan with nothing but one replica, plain exclusive locks and long sleeps: what there was before the others. */
@@ -228,11 +241,17 @@ export function exclusiveOnly(plan: Plan): Plan {
     poisonous: 0,
     rudeEveryMs: null,
     rollsBack: false,
+    transitionsMax: TRANSITIONS_SHIPPED,
     locks: PLAIN_LOCKS,
     sleepMs: LONG_SLEEPS_MS,
     config,
     faults,
   };
+}
+
+/** In most runs the product's own, which is never used up. */
+function makeTransitions(random: Random): number {
+  return random.chance(0.2) ? random.pick([1, 2, 5, 20]) : TRANSITIONS_SHIPPED;
 }
 
 function makeFaults(random: Random, isOneProcess: boolean): ReadonlyMap<FaultKind, number> {

@@ -1,6 +1,7 @@
 /** A thread that runs one seed after another: see threads.ts. */
 import { parentPort } from 'node:worker_threads';
-import { type RunOptions, simulate } from './simulation.ts';
+import type { RunOptions } from './run.ts';
+import { simulate } from './simulation.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('this file is the start of a thread');

@@ -1,7 +1,8 @@
 /** Running seeds for people: what was found, how to repeat it, and what led to it. */
 import { availableParallelism } from 'node:os';
 import type { Pace } from './plan-pace.ts';
-import { type RunReport, simulate } from './simulation.ts';
+import type { RunReport } from './run.ts';
+import { simulate } from './simulation.ts';
 import { type Run, simulateMany } from './threads.ts';
 
 /** Lines shown before a finding. */
@@ -131,7 +132,7 @@ export function summary(reports: readonly RunReport[]): string {
     `${sum(({ grants }) => grants)} grants (${sum(({ tally }) => tally.shared)} shared, ` +
     `${sum(({ tally }) => tally.semaphore)} semaphore, ${sum(({ tally }) => tally.joined)} joined, ` +
     `${sum(({ tally }) => tally.partlyReleased)} partly released, ${sum(({ tally }) => tally.permitsCut)} cut), ${sum(({ sessions }) => sessions)} sessions, ` +
-    `${sum(({ entries }) => entries)} entries, ${sum(({ takeOvers }) => takeOvers)} take-overs, ` +
+    `${sum(({ entries }) => entries)} entries (${sum(({ carriedOver }) => carriedOver)} left something to the next), ${sum(({ takeOvers }) => takeOvers)} take-overs, ` +
     `${sum(({ calls }) => calls)} calls, ${sum(({ writes }) => writes)} writes and ` +
     `${sum(({ staleWrites }) => staleWrites)} refused as stale; ` +
     `faults: ${[...faults].map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none'}`

@@ -7,8 +7,8 @@ import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { exclusiveOnly, type Plan, withFaults } from './plan.ts';
 import { isPlain, type LockHabits } from './plan-locks.ts';
+import type { RunReport } from './run.ts';
 import { told } from './seeds.ts';
-import type { RunReport } from './simulation.ts';
 
 /** By Node's own loader, which can load a program of another version beside it (nodes/programs.ts). */
 const { simulate } = createRequire(import.meta.url)('./simulation.ts') as typeof import('./simulation.ts');

@@ -1,7 +1,7 @@
 /** Many runs, as many at once as there are threads for: a run uses one core, and knows nothing of the others. */
 import { Worker } from 'node:worker_threads';
 import type { Pace } from './plan-pace.ts';
-import type { RunReport } from './simulation.ts';
+import type { RunReport } from './run.ts';
 
 /** Most of what a run makes is short-lived, and is collected the less often the more room there is for it. */
 const YOUNG_GENERATION_MB = 192;

@@ -4,7 +4,7 @@
  */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import type { HistoryEntry, LockEvent, SessionId, Token } from '../../../src/api/entry.ts';
-import { createState, type State } from '../../../src/core/index.ts';
+import { createState, hasBacklog, type State } from '../../../src/core/index.ts';
 import { HistoryChecker } from '../../../src/history/checker.ts';
 import { NaiveModel } from '../../../src/history/naive-model.ts';
 import type { ClientRecord } from '../../../src/history/records.ts';
@@ -93,6 +93,8 @@ export class GroupJudge {
   readonly #knocked = new Map<SessionId, Moment>();
   readonly #heardAtStep = new Map<SessionId, number>();
   events = 0;
+  /** Entries that left consequences to the next (rule C1). */
+  carriedOver = 0;
   /** Told of each entry in the moment in which it becomes durable, and who has built it. */
   onDurable: (by: Life | undefined) => void = () => undefined;
   /** Told of each new behaviour level, and when its entry was built. */
@@ -180,6 +182,7 @@ export class GroupJudge {
     if (difference !== null) findings.add('naive-model', difference.message);
     this.#eventHashes[index] = eventHash;
     this.events += applied.events.length;
+    if (hasBacklog(this.state)) this.carriedOver++;
     for (const [place, command] of entry.commands.entries()) {
       if (command.type === 'attach' && applied.results[place]?.type === 'attached')
         this.#heard(command.session);

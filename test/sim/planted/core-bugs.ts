@@ -10,7 +10,39 @@ function crowded(plan: Plan): Plan {
   return { ...plan, names: 1, config, habits };
 }
 
+/** One consequence an entry, and sessions that end with all they have: what they leave is carried from entry to entry. */
+function sliced(plan: Plan): Plan {
+  const { config, ...crowd } = crowded(plan);
+  const habits = { ...crowd.habits, holdMs: 20_000, waitMs: [20_000], closesSession: 0.2, fallsSilent: 0.1 };
+  return { ...crowd, names: 4, transitionsMax: 1, config: { ...config, ttlMs: 5_000 }, habits };
+}
+
 export const CORE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'what an entry leaves over is passed over',
+    rule: 'C1',
+    file: 'src/core/backlog-steps.ts',
+    from: 'if (!workOn(work, item)) break;',
+    to: 'if (!workOn(work, item)) continue;',
+    change: sliced,
+  },
+  {
+    name: 'what an entry leaves over waits for the next beat',
+    rule: 'C1',
+    file: 'src/server/leader/leader.ts',
+    from: 'if (this.#inbox.size > 0 || hasBacklog(this.#state)) this.#planTurn();',
+    to: 'if (this.#inbox.size > 0) this.#planTurn();',
+    change: sliced,
+  },
+  {
+    name: 'a snapshot forgets what an entry leaves over',
+    rule: 'C1',
+    file: 'src/core/snapshot.ts',
+    from: 'for (const item of state.backlog) yield',
+    to: 'for (const item of state.backlog.slice(1)) yield',
+    faults: ['serverCrash', 'appCrash'],
+    change: (plan) => ({ ...sliced(plan), snapshotDueBytes: 500 }),
+  },
   {
     name: 'timers fire after the commands of their entry',
     rule: 'C1',
