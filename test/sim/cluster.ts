@@ -2,6 +2,7 @@
  * Everything a run consists of, put together from its plan: machines, groups, sidecars, applications, and those who watch.
  */
 
+import type { Mark } from '../../src/api/wire.ts';
 import { Poison } from './faults/poison.ts';
 import { CulpritWatch } from './judge/culprit-watch.ts';
 import { ExpiryWatch } from './judge/expiry-watch.ts';
@@ -19,7 +20,7 @@ import type { Group } from './nodes/group.ts';
 import { LeasedStore } from './nodes/leased-store.ts';
 import { LockGroup } from './nodes/lock-group.ts';
 import { ReplicaGroup } from './nodes/replica-group.ts';
-import { RudeClient } from './nodes/rude-client.ts';
+import { RudeClient, type RudeClientOptions } from './nodes/rude-client.ts';
 import { SidecarNode, WatchedStateStore } from './nodes/sidecar-node.ts';
 import { WatchedStore } from './nodes/watched-log.ts';
 import type { Plan } from './plan.ts';
@@ -31,6 +32,7 @@ import { US_PER_MS, type World } from './world/world.ts';
 /** Processes that may serve a group: one, and one that may take over from it. */
 const SERVERS_PER_GROUP = 2;
 const LOOK_EVERY_MS = 1_000;
+const SLEEPER_EVERY_MS = 500;
 /** That sessions ask for, in applications and configurations. */
 const LONGEST_TTL_MS = 20_000;
 /** A leader spares sessions for so long after a stall: TTL/3 of the longest (rule S6). */
@@ -85,7 +87,7 @@ export class Cluster {
     this.#expiries = new ExpiryWatch(world, this.findings, this.faultsSeen);
     const shared = plan.isOneProcess ? this.#process('dev', this.#machine('dev')) : null;
     this.groups = plan.aliases.map((alias) => this.#group(alias, shared));
-    this.#rude = plan.rudeEveryMs === null ? null : this.#rudeClient(plan.rudeEveryMs);
+    this.#rude = plan.rudeEveryMs === null ? null : this.#rudeClient('rude', { everyMs: plan.rudeEveryMs });
     this.hosts = Array.from({ length: plan.sidecars }, (_, i) => this.#host(`sidecar-${i}`, shared));
   }
 
@@ -223,11 +225,16 @@ export class Cluster {
     });
   }
 
-  #rudeClient(everyMs: number): RudeClient {
+  /** A client that slept while a new lineage began: `mark` is of the one before. */
+  sleeper(mark: Mark): RudeClient {
+    return this.#rudeClient('sleeper', { everyMs: SLEEPER_EVERY_MS, mark });
+  }
+
+  #rudeClient(name: string, how: Pick<RudeClientOptions, 'everyMs' | 'mark'>): RudeClient {
     const { world, findings, groups, plan } = this;
-    const process = this.#process('rude', this.#machine('rude'));
-    const random = world.random('rude');
-    return new RudeClient({ process, groups, findings, random, everyMs, delayMs: plan.networkDelayMs });
+    const process = this.#process(name, this.#machine(name));
+    const random = world.random(name);
+    return new RudeClient({ process, groups, findings, random, delayMs: plan.networkDelayMs, ...how });
   }
 
   #host(name: string, shared: VirtualProcess | null): Host {

@@ -154,7 +154,7 @@ export function makePlan(world: World): Plan {
     ]),
     unknownOutcomes: random.pick([0, 0, 0.01, 0.1]),
     snapshotDueBytes: random.chance(0.4) ? random.pick([2_000, 20_000, 100_000]) : undefined,
-    transitionsMax: makeTransitions(world.random('transitions')),
+    transitionsMax: TRANSITIONS_SHIPPED,
     faults: makeFaults(random, isOneProcess),
     habits: makeHabits(random),
     locks: PLAIN_LOCKS,
@@ -165,7 +165,19 @@ export function makePlan(world: World): Plan {
   const ofGroup = withReplicas(withLocks(plain, world.random('locks')), world.random('replicas'));
   const beginsAnew = ofGroup.rollsBack && world.random('lineage').chance(0.8);
   const withVersions = withPrograms({ ...ofGroup, beginsAnew }, world.random('programs'));
-  return withPoison(withVersions, world.random('poison'));
+  return withSlices(withPoison(withVersions, world.random('poison')), world.random('transitions'));
+}
+
+/** In most runs the product's own bound, which is never used up. */
+function withSlices(plan: Plan, random: Random): Plan {
+  return random.chance(0.2) ? sliced(plan, random.pick([1, 2, 5, 20])) : plan;
+}
+
+/** Entries carry out so few consequences, and sessions end with much: what is left over is carried from entry to entry (rule C1). */
+export function sliced(plan: Plan, transitionsMax: number): Plan {
+  const habits = { ...plan.habits, neverReleases: 0.3, closesSession: 0.1, fallsSilent: 0.05, oneLock: 0 };
+  const crowd = { applicationsPerSidecar: 1, workersPerApplication: 8, names: 4 + 2 * plan.names };
+  return { ...plan, ...crowd, transitionsMax, habits };
 }
 
 /** Half of all runs have groups of several replicas. */
@@ -247,11 +259,6 @@ export function exclusiveOnly(plan: Plan): Plan {
     config,
     faults,
   };
-}
-
-/** In most runs the product's own, which is never used up. */
-function makeTransitions(random: Random): number {
-  return random.chance(0.2) ? random.pick([1, 2, 5, 20]) : TRANSITIONS_SHIPPED;
 }
 
 function makeFaults(random: Random, isOneProcess: boolean): ReadonlyMap<FaultKind, number> {

@@ -5,7 +5,7 @@
  */
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
-import { exclusiveOnly, type Plan, withFaults } from './plan.ts';
+import { exclusiveOnly, type Plan, sliced, withFaults } from './plan.ts';
 import { isPlain, type LockHabits } from './plan-locks.ts';
 import type { RunReport } from './run.ts';
 import { told } from './seeds.ts';
@@ -126,6 +126,29 @@ describe('locks in all modes, while an administrator changes permits', () => {
         kind,
       ).toBeGreaterThan(0);
   });
+});
+
+describe('entries that carry out a few consequences each', () => {
+  const crowd = (plan: Plan, transitionsMax: number): Plan => {
+    const config = { ...plan.config, ttlMs: 5_000, sessions: 5_000, heldLocks: 1_000, locksPerClient: 100 };
+    const habits = { ...plan.habits, thinkMs: 1_000, holdMs: 8_000 };
+    const apart = { ...plan, isOneProcess: false, sidecars: 2, config, habits, snapshotDueBytes: 2_000 };
+    return withFaults(sliced(apart, transitionsMax), ['serverCrash', 'appCrash'], 15_000);
+  };
+
+  it.each([
+    { seed: 801, most: 1 },
+    { seed: 802, most: 2 },
+    { seed: 803, most: 3 },
+  ])(
+    'seed $seed, $most at most: the rest is carried from entry to entry (rule C1)',
+    async ({ seed, most }) => {
+      const report = await simulate({ seed, hours: HOURS, changePlan: (plan) => crowd(plan, most) });
+      expect(report.findings).toEqual([]);
+      expect(report.carriedOver).toBeGreaterThan(10);
+    },
+    RUN_MS,
+  );
 });
 
 describe('groups of several replicas', () => {

@@ -2,8 +2,10 @@
  * Somebody puts an old copy of the storage back in its place, under a group that runs on (rule S10). What clients saw of it is lost, so what
  * they hold may be granted again: as soon as one of them shows its mark the group must halt, and stay halted.
  */
+import type { Mark } from '../../../src/api/wire.ts';
 import { MemoryLog } from '../../../src/log/memory-log.ts';
 import { planLineage } from '../../../src/server/member/new-lineage.ts';
+import type { SidecarRecord } from '../../../src/sidecar/state-store.ts';
 import type { Cluster } from '../cluster.ts';
 import type { ReplicaGroup } from '../nodes/replica-group.ts';
 import type { ReplicaServer } from '../nodes/replica-server.ts';
@@ -85,9 +87,20 @@ async function beginAnew(cluster: Cluster, group: ReplicaGroup): Promise<void> {
   world.trace?.(
     `NEW LINEAGE ${lineage} of ${group.alias}: quiet for ${quietMs} ms, tokens above ${tokenFloor}`,
   );
+  const mark = cluster.sidecars
+    .map(({ store }) => markIn(store.load(), group.alias))
+    .find((one) => one !== null);
   cluster.beginLineage(group);
   findings.judgeAll();
+  const sleeper = mark == null ? null : cluster.sleeper(mark);
+  sleeper?.start();
   await world.sleep(quietMs + TRAFFIC_MS);
+  sleeper?.stop();
+}
+
+function markIn(records: readonly SidecarRecord[], alias: string): Mark | null {
+  for (const record of records) if (record.type === 'mark' && record.alias === alias) return record.mark;
+  return null;
 }
 
 function groupOf({ groups }: Cluster): ReplicaGroup | null {

@@ -1,10 +1,17 @@
 /**
  * A client that means harm, or is badly broken: it has a stream like anybody's, has seen numbers of sessions, attaches, tokens and keys,
- * and acts on them as if they were its own (rule C7). Nothing may come of it, whatever it is answered.
+ * and acts on them as if they were its own (rule C7). Nothing may come of it, whatever it is answered. One that slept over a new lineage
+ * means no harm and does the same: its sessions had the numbers that those of others have now (rule S10).
  */
 import type { SessionId } from '../../../src/api/entry.ts';
 import { FORMAT_VERSION } from '../../../src/api/limits.ts';
-import type { AnswerBody, ClientRequestBody, ClientStream, ServerFrame } from '../../../src/api/wire.ts';
+import type {
+  AnswerBody,
+  ClientRequestBody,
+  ClientStream,
+  Mark,
+  ServerFrame,
+} from '../../../src/api/wire.ts';
 import type { Random } from '../../support/random.ts';
 import type { Findings } from '../judge/findings.ts';
 import { Link, UNWATCHED } from '../world/network.ts';
@@ -23,6 +30,8 @@ export interface RudeClientOptions {
   /** Between two acts, ms. */
   readonly everyMs: number;
   readonly delayMs: { readonly from: number; readonly to: number };
+  /** What it saw last of the group, if that was in another lineage. */
+  readonly mark?: Mark;
 }
 
 type Victim =
@@ -60,9 +69,10 @@ export class RudeClient {
   }
 
   async #annoy(group: Group, connect: () => ClientStream): Promise<void> {
-    const { random, everyMs, process } = this.#options;
+    const { random, everyMs, process, mark } = this.#options;
     while (!this.#isStopped) {
       const stream = connect();
+      if (mark !== undefined) stream.send({ format: FORMAT_VERSION, requests: [], mark });
       for (let act = 0; act < ACTS_PER_STREAM && !this.#isStopped; act++) {
         await process.life?.sleep(everyMs * 2 * (random.int(1_000) / 1_000));
         this.#act(group, stream, act + 1);
@@ -124,14 +134,15 @@ export class RudeClient {
   }
 
   #handler({ alias }: Group) {
-    const { findings } = this.#options;
+    const { findings, mark } = this.#options;
+    const rule = mark === undefined ? 'rule C7' : 'rule S10';
     return {
       onFrame: ({ answers, keepalive }: ServerFrame): void => {
         for (const { body } of answers)
           if (!REFUSALS.has(body.type))
-            findings.add('rule C7', `${alias}: a client got ${body.type} for a session that is not its own`);
+            findings.add(rule, `${alias}: a client got ${body.type} for a session that is not its own`);
         for (const { session, alive } of keepalive?.sessions ?? [])
-          if (alive) findings.add('rule C7', `${alias}: session ${session} was kept alive by a stranger`);
+          if (alive) findings.add(rule, `${alias}: session ${session} was kept alive by a stranger`);
       },
       onClose: (): void => undefined,
     };

@@ -4,9 +4,14 @@
  */
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { changesOf } from './bug.ts';
 import { PLANTED_BUGS } from './bugs.ts';
 
-it.each(PLANTED_BUGS)('applies: $name', ({ file, from, to }) => {
+const CHANGES = PLANTED_BUGS.flatMap((bug) =>
+  changesOf(bug).map((change) => ({ ...change, name: bug.name })),
+);
+
+it.each(CHANGES)('applies: $name', ({ file, from, to }) => {
   const source = readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
   expect(source.split(from).length - 1, `places in ${file} with ${JSON.stringify(from)}`).toBe(1);
   expect(to).not.toBe(from);

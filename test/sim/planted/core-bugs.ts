@@ -1,5 +1,5 @@
 /** Bugs in the state machine, one for each rule C that bugs.ts and lock-bugs.ts leave out: see bugs.ts. */
-import type { Plan } from '../plan.ts';
+import { type Plan, sliced } from '../plan.ts';
 import type { PlantedBug } from './bug.ts';
 import { asking } from './lock-bugs.ts';
 
@@ -10,11 +10,11 @@ function crowded(plan: Plan): Plan {
   return { ...plan, names: 1, config, habits };
 }
 
-/** One consequence an entry, and sessions that end with all they have: what they leave is carried from entry to entry. */
-function sliced(plan: Plan): Plan {
-  const { config, ...crowd } = crowded(plan);
-  const habits = { ...crowd.habits, holdMs: 20_000, waitMs: [20_000], closesSession: 0.2, fallsSilent: 0.1 };
-  return { ...crowd, names: 4, transitionsMax: 1, config: { ...config, ttlMs: 5_000 }, habits };
+/** One consequence an entry. */
+function slow(plan: Plan): Plan {
+  const crowd = crowded(plan);
+  const habits = { ...crowd.habits, holdMs: 20_000, waitMs: [20_000] };
+  return sliced({ ...crowd, config: { ...crowd.config, ttlMs: 5_000 }, habits }, 1);
 }
 
 export const CORE_BUGS: readonly PlantedBug[] = [
@@ -24,7 +24,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     file: 'src/core/backlog-steps.ts',
     from: 'if (!workOn(work, item)) break;',
     to: 'if (!workOn(work, item)) continue;',
-    change: sliced,
+    change: slow,
   },
   {
     name: 'what an entry leaves over waits for the next beat',
@@ -32,7 +32,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     file: 'src/server/leader/leader.ts',
     from: 'if (this.#inbox.size > 0 || hasBacklog(this.#state)) this.#planTurn();',
     to: 'if (this.#inbox.size > 0) this.#planTurn();',
-    change: sliced,
+    change: slow,
   },
   {
     name: 'a snapshot forgets what an entry leaves over',
@@ -41,7 +41,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     from: 'for (const item of state.backlog) yield',
     to: 'for (const item of state.backlog.slice(1)) yield',
     faults: ['serverCrash', 'appCrash'],
-    change: (plan) => ({ ...sliced(plan), snapshotDueBytes: 500 }),
+    change: (plan) => ({ ...slow(plan), snapshotDueBytes: 500 }),
   },
   {
     name: 'timers fire after the commands of their entry',

@@ -187,6 +187,20 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
     change: group([], { rollsBack: true }),
   },
   {
+    name: 'a session of an old lineage is accepted',
+    rule: 'S10',
+    file: 'src/server/front-end/admission.ts',
+    from: "if (lineage === '' || own === '' || lineage === own) return false;",
+    to: "if (lineage !== '?' || own === '' || lineage === own) return false;",
+    // Over a stream that has not attached it no session is accepted anyway (rule C7).
+    also: {
+      file: 'src/server/leader/reception.ts',
+      from: 'return this.#publisher.isAttached(body.session, from) ? body : { ...body, attach: 0 };',
+      to: 'return body;',
+    },
+    change: group([], { rollsBack: true, beginsAnew: true }),
+  },
+  {
     name: 'a new lineage grants at once',
     rule: 'S10',
     file: 'src/server/leader/group-time.ts',
