@@ -100,7 +100,7 @@ ${sections(manifestFields(), inForce)}
 
 \`modes\` says what may be acquired in this LockNamespace; anything else is refused \`INVALID\`. A pattern of \`semaphores\` makes semaphores of the names that it matches:
 
-- A pattern is an **exact name** (\`jobs/nightly\`), or a **prefix and one \`*\` at its end** (\`jobs/*\`), which matches every name that begins with these bytes. \`*\` alone matches all names. There is no other special character, and \`/\` is one like any other: \`jobs/*\` also matches \`jobs/a/b\`, and \`jobs*\` also matches \`jobs-old\`.
+- A pattern is an **exact name** (\`jobs/nightly\`), or a **prefix and one \`*\` at its end** (\`jobs/*\`), which matches every name that begins with these bytes. \`*\` alone matches all names. A \`*\` anywhere else is refused, here and by \`group configure\`: no name with a star can be declared a semaphore alone. There is no other special character, and \`/\` is one like any other: \`jobs/*\` also matches \`jobs/a/b\`, and \`jobs*\` also matches \`jobs-old\`.
 - Patterns and names are what stands **behind the alias**: for the lock \`exports/jobs/a\` it is \`jobs/a\`.
 - \`permits: N\` gives **each matching name N permits of its own**. It is no common pool: with \`jobs/*\` and 10, ten may hold \`jobs/a\` while ten others hold \`jobs/b\`. For a pool of ten, let everybody acquire the same name. A request takes 1 permit unless it asks for more (\`permits\`), and N is at most ${PERMITS_MAX.toLocaleString('en-US')}.
 - The **first** pattern that matches wins, so exact names stand before the prefixes that cover them.

@@ -1,7 +1,7 @@
 /** Ranges of buckets, as configurations give a group its part of a namespace's names. */
 import * as z from 'zod';
+import { mustBe } from '../api/issues.ts';
 import { BUCKETS } from '../api/limits.ts';
-import { mustBe } from './config-issues.ts';
 
 const BUCKET_RANGE = /^([0-9]{1,4})-([0-9]{1,4})$/;
 

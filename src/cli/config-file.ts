@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
 import * as z from 'zod';
-import { issueLines, mustBe, wordsOf } from './config-issues.ts';
+import { issueLines, mustBe, wordsOf } from '../api/issues.ts';
 import { UsageError } from './errors.ts';
 import { whyUnreadable } from './folders.ts';
 

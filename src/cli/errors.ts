@@ -30,6 +30,14 @@ export class UsageError extends Error {
   }
 }
 
+/** The state of what was asked does not allow it, whatever the words of the call. */
+export class RefusedError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'RefusedError';
+  }
+}
+
 /** The lock server that was asked is not there, or does not answer. */
 export class UnavailableError extends Error {
   constructor(message: string, options?: ErrorOptions) {

@@ -24,6 +24,11 @@ export function thisProgram(): string {
   return programName({ script, command, program: process.argv[1] ?? 'leasehold', folder: process.cwd() });
 }
 
+/** This call with all its words, to be copied and gone on from: the group that it is about is named in its flags. */
+export function thisCall(): string {
+  return [thisProgram(), ...process.argv.slice(2).map(shellWord)].join(' ');
+}
+
 /** As a shell reads it back. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

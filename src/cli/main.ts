@@ -4,12 +4,13 @@
  */
 import type { Command } from 'commander';
 import { EXIT_USAGE } from './conventions.ts';
+import { withHelpWords } from './help-words.ts';
 import { failureJson } from './output/outcome.ts';
 import { createProgram } from './program.ts';
 
 const program = createProgram();
 endUsageErrorsWith(EXIT_USAGE, program);
-await program.parseAsync();
+await program.parseAsync(withHelpWords(process.argv.slice(2)), { from: 'user' });
 
 /**
  * Commander's own code for them is 1, which here means that something is wrong with what was looked at. Where JSON was asked for they are

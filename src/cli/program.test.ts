@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
+import { withHelpWords } from './help-words.ts';
 import { createProgram } from './program.ts';
 
 function leavesOf(command: Command, path: string): { readonly path: string; readonly command: Command }[] {
@@ -29,6 +30,37 @@ describe('--help', () => {
     for (const { description, long } of command.options) expect(description, long ?? '').not.toBe('');
     if (!/ (dev|completion)$/.test(path)) expect(help).toMatch(/^Exit codes: /m);
   });
+});
+
+test.each([
+  [
+    ['help', 'group', 'up'],
+    ['group', 'up', '--help'],
+  ],
+  [
+    ['help', 'run'],
+    ['run', '--help'],
+  ],
+  [['help'], ['help']],
+  [
+    ['help', '--version'],
+    ['help', '--version'],
+  ],
+  [
+    ['run', 'help', '--', 'help', 'x'],
+    ['run', 'help', '--', 'help', 'x'],
+  ],
+])('the words of %j mean %j', (said, meant) => {
+  expect(withHelpWords(said)).toEqual(meant);
+});
+
+test('help shows the command below a command', () => {
+  const help = (...words: string[]): string =>
+    execFileSync(process.execPath, ['src/cli/main.ts', 'help', ...words], {
+      cwd: join(import.meta.dirname, '../..'),
+      encoding: 'utf8',
+    });
+  expect(help('group', 'up')).toMatch(/^Usage: leasehold group up /);
 });
 
 test('starting the program loads no lock server, no gRPC and no client: only what reads the flags', () => {

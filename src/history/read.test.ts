@@ -50,8 +50,8 @@ it('takes lines from an asynchronous source', async () => {
 it.each([
   ['no JSON', '{"lineage":', 'not JSON'],
   ['another thing than an entry', '[]', 'the entry: '],
-  ['a missing field', JSON.stringify({ ...entry, epoch: undefined }), 'epoch: '],
-  ['a field too many', JSON.stringify({ ...entry, extra: 1 }), 'the entry: '],
+  ['a missing field', JSON.stringify({ ...entry, epoch: undefined }), 'epoch: it is missing; it is a number'],
+  ['a field too many', JSON.stringify({ ...entry, extra: 1 }), 'extra: there is no such key'],
   ['index 0', JSON.stringify({ ...entry, index: 0 }), 'index: '],
   ['a broken index', JSON.stringify({ ...entry, index: 1.5 }), 'index: '],
   ['a time below 0', JSON.stringify({ ...entry, at: -1 }), 'at: '],
@@ -70,7 +70,7 @@ it.each([
   [
     'a field too many in an event',
     JSON.stringify({ ...entry, events: [{ ...released(7, 1), by: 'me' }] }),
-    'events.0: ',
+    'events.0.by: there is no such key in one of this kind',
   ],
   [
     'a token that is text',

@@ -7,6 +7,7 @@
 import { z } from 'zod';
 import { MODES } from '../api/config.ts';
 import { type HistoryEntry, type LockEvent, REVOKE_CAUSES } from '../api/entry.ts';
+import { issueLines, wordsOf } from '../api/issues.ts';
 
 /** A line longer than this is refused unread: an entry holds at most 512 KiB of commands. */
 const LINE_LENGTH_MAX = 64 * 1024 * 1024;
@@ -164,14 +165,10 @@ function isGap(value: unknown): boolean {
 }
 
 function parsedBy<T>(schema: z.ZodType<T>, value: unknown, line: number): T {
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, { error: wordsOf });
   if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const where = issue?.path.join('.') ?? '';
-  throw new HistoryFormatError(
-    line,
-    `${where === '' ? 'the entry' : where}: ${issue?.message ?? 'malformed'}`,
-  );
+  const [first = 'malformed'] = issueLines(schema, parsed.error.issues, 'the entry');
+  throw new HistoryFormatError(line, first);
 }
 
 /** All entries of a history, line by line; empty lines are skipped. Throws HistoryFormatError at the first bad line, or at a gap. */

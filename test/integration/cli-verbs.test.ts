@@ -178,7 +178,14 @@ describe('an administrator', () => {
       code: 0,
       stdout: 'jobs/faulty is back in service\n',
     });
-    expect((await admin('unquarantine', 'jobs/faulty')).code).toBe(125);
+    expect(await admin('unquarantine', 'jobs/faulty')).toMatchObject({
+      code: 125,
+      stderr: expect.stringMatching(
+        /^nothing was done: jobs\/faulty is not quarantined; "leasehold ls jobs\/" /,
+      ),
+    });
+    const told = await admin('unquarantine', 'jobs/faulty', '-o', 'json');
+    expect(JSON.parse(told.stdout)).toMatchObject({ code: 'REFUSED' });
   });
 
   test('tail: events of the names asked for, as they come, or from an index on', async () => {
@@ -258,6 +265,14 @@ describe('an administrator', () => {
     expect(tailed.stdout).toMatch(/^NAMESPACE /);
     expect(tailed.stderr).toBe('goes is not served any more\n');
     expect(tailed.code).toBe(123);
+  });
+
+  test('history check of a file that is something else says where, and what it reads', async () => {
+    const checked = await leasehold(['history', 'check', 'package.json']);
+    expect(checked.code).toBe(125);
+    expect(checked.stderr).toMatch(/^package\.json: line 1: not JSON .*"leasehold history read -o json"/);
+    const foreign = await leasehold(['history', 'check', '-'], '{"level":"info","msg":"x"}\n');
+    expect(foreign.stderr).toMatch(/^-: line 1: lineage: it is missing; it is a text\. A history is what /);
   });
 
   test('history check of what is no file says so', async () => {

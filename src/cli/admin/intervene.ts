@@ -4,6 +4,7 @@ import { LeaseholdError } from '../../api/errors.ts';
 import type { LockView } from '../../api/wire.ts';
 import { CODE_TRAILER } from '../../server/grpc/status.ts';
 import { caller } from '../caller.ts';
+import { RefusedError } from '../errors.ts';
 import type { AdminTarget, OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
 import { person, word } from '../output/table.ts';
@@ -45,7 +46,18 @@ export async function breakLock(fullName: string, flags: BreakFlags): Promise<bo
 export async function unquarantine(fullName: string, flags: UnquarantineFlags) {
   const { by = caller() } = flags;
   const { namespace, name } = splitName(fullName);
-  await withAdminClient(flags, (client) => client.unquarantine({ namespace, name, by }));
+  await withAdminClient(flags, async (client) => {
+    const refusal = await client.unquarantine({ namespace, name, by }).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    if (refusal === null) return;
+    const { quarantined } = await client.getLock({ namespace, name });
+    if (quarantined) throw refusal;
+    throw new RefusedError(
+      `nothing was done: ${fullName} is not quarantined; "leasehold ls ${namespace}/" shows what each name is`,
+    );
+  });
   const line = `${fullName} is back in service`;
   await print(flags.output === 'json' ? JSON.stringify({ name: fullName }) : line);
   return true;

@@ -1,6 +1,7 @@
 /** `leasehold group members`, `hand-over`, `snapshot` and `audit`: through the admin socket of any server of the group. */
 import type { AuditResponse, MembersResponse } from '../../server/grpc/messages.ts';
 import { withAdminClient } from '../admin/with-admin-client.ts';
+import { thisCall } from '../invocation.ts';
 import type { AdminTarget, OutputFormat } from '../options.ts';
 import { print } from '../output/outcome.ts';
 import { table } from '../output/table.ts';
@@ -68,7 +69,9 @@ export async function audit(flags: AuditFlags): Promise<boolean> {
   const answer = await withAdminClient(flags, (client) => client.audit(namespace));
   const lagEntries = answer.hasCursor ? Math.max(0, answer.logIndex - answer.cursor) : 0;
   const lines =
-    output === 'json' ? [JSON.stringify({ ...answer, lagEntries })] : auditLines(answer, lagEntries);
+    output === 'json'
+      ? [JSON.stringify({ ...answer, lagEntries })]
+      : auditLines(answer, lagEntries, `${thisCall()} --forget`);
   for (const line of lines) await print(line);
   return true;
 }
@@ -76,6 +79,7 @@ export async function audit(flags: AuditFlags): Promise<boolean> {
 function auditLines(
   { hasCursor, cursor, logIndex, lagBytes, serverId, sink }: AuditResponse,
   lag: number,
+  forget: string,
 ): string[] {
   const who =
     sink === ''
@@ -85,9 +89,6 @@ function auditLines(
   const lines = [
     `${who}; exported up to entry ${cursor} of ${logIndex}: ${lag} entries behind, ${lagBytes} bytes of the log`,
   ];
-  if (sink === '')
-    lines.push(
-      'the log waits for an exporter; if there is to be none any more: leasehold group audit --forget',
-    );
+  if (sink === '') lines.push(`the log waits for an exporter; if there is to be none any more: ${forget}`);
   return lines;
 }

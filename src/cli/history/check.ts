@@ -2,7 +2,7 @@
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { mergeHistories } from '../../history/merge.ts';
-import { type HistoryLine, readExport } from '../../history/read.ts';
+import { HistoryFormatError, type HistoryLine, readExport } from '../../history/read.ts';
 import type { Violation } from '../../history/verdict.ts';
 import { systemClock } from '../../platform/system-runtime.ts';
 import { UsageError } from '../errors.ts';
@@ -14,6 +14,9 @@ import { describeEvent } from './lines.ts';
 
 /** How often whoever waits hears how far it is. */
 const PROGRESS_MS = 2_000;
+
+const WHAT_IS_READ =
+  'A history is what "leasehold history read -o json" prints, or what an audit sink was given (docs/AUDIT.md)';
 
 export interface CheckFlags {
   readonly output: OutputFormat;
@@ -53,10 +56,18 @@ class Progress {
   }
 }
 
-function exportIn(file: string): AsyncGenerator<HistoryLine> {
-  return readExport(linesOf(file), (line) => {
+async function* exportIn(file: string): AsyncGenerator<HistoryLine> {
+  const told = (line: number): void => {
     console.error(`${file}: line ${line}, the last one, is not finished and was left out`);
-  });
+  };
+  try {
+    yield* readExport(linesOf(file), told);
+  } catch (error) {
+    if (!(error instanceof HistoryFormatError)) throw error;
+    const { line, message } = error;
+    const wayOut = line === 1 ? `. ${WHAT_IS_READ}` : '';
+    throw new UsageError(`${file}: ${message}${wayOut}`, { cause: error, details: { field: file, line } });
+  }
 }
 
 async function* linesOf(file: string): AsyncGenerator<string> {

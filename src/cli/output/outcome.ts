@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { LeaseholdError } from '../../api/errors.ts';
 import { EXIT_OF_CODE, EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
-import { type Failure, UnavailableError, UsageError } from '../errors.ts';
+import { type Failure, RefusedError, UnavailableError, UsageError } from '../errors.ts';
 import type { OutputFormat } from '../options.ts';
 import { refusalText } from './held.ts';
 
@@ -47,6 +47,7 @@ export async function failureOf(error: unknown): Promise<Failure> {
   if (error instanceof UsageError) {
     return { code: 'INVALID', message, exitCode: EXIT_USAGE, details: error.details };
   }
+  if (error instanceof RefusedError) return { code: 'REFUSED', message, exitCode: EXIT_USAGE };
   if (error instanceof UnavailableError) return { code: 'UNAVAILABLE', message, exitCode: EXIT_UNAVAILABLE };
   if (error instanceof LeaseholdError) {
     const { code, details } = error;

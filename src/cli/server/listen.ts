@@ -1,6 +1,7 @@
 /** gRPC servers at an address, and their end. */
 import { Server, type ServerCredentials } from '@grpc/grpc-js';
 import type { Timers } from '../../platform/runtime.ts';
+import { bindQuietly } from '../../server/grpc/bind.ts';
 import { WITHOUT_ACCOUNTS } from '../../server/grpc/streams.ts';
 import { UnavailableError } from '../errors.ts';
 
@@ -27,11 +28,8 @@ interface Place {
 
 /** @throws UnavailableError the address cannot be had. */
 export function bindGrpc(server: Server, place: Place, credentials: ServerCredentials): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.bindAsync(place.address, credentials, (error) => {
-      if (error === null) resolve();
-      else reject(cannotBeHad(place, error));
-    });
+  return bindQuietly(server, place.address, credentials).catch((error: Error) => {
+    throw cannotBeHad(place, error);
   });
 }
 

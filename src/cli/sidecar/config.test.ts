@@ -1,6 +1,6 @@
 /** The configuration of a sidecar: what is wrong between its fields. */
 import { expect, test } from 'vitest';
-import { issueLines, wordsOf } from '../config-issues.ts';
+import { issueLines, wordsOf } from '../../api/issues.ts';
 import { sidecarConfig, sidecarConfigProblems } from './config.ts';
 
 const GOOD = { data: 'd', namespaces: [{ alias: 'payouts', endpoints: ['127.0.0.1:1'] }] };

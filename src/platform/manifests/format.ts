@@ -2,7 +2,7 @@
  * Findings of manifests, for people (`file:line:col path: message`, which editors and CI make clickable) and as JSON.
  */
 
-/** Where something stands in a manifest file. `document` counts from 1, as do `line` and `column` (in UTF-16 units). */
+/** Where something stands in a manifest file. `document` counts from 1, as do `line` and `column` (in UTF-16 units); line 0: the file as a whole, which was not read. */
 export interface ManifestPosition {
   readonly file: string;
   readonly document: number;
@@ -20,9 +20,9 @@ export interface ManifestError extends ManifestPosition {
 /** Something that stops nothing but that its author should know, for example a skipped object. */
 export type ManifestNotice = ManifestError;
 
-/** `payouts.yaml:9:10` */
+/** `payouts.yaml:9:10`, or `payouts.yaml:` when none of it was read. */
 export function formatPlace({ file, line, column }: ManifestPosition): string {
-  return `${printable(file)}:${line}:${column}`;
+  return line === 0 ? `${printable(file)}:` : `${printable(file)}:${line}:${column}`;
 }
 
 /** `payouts.yaml:9:10 spec.lease.ttl: ttl must be ...` */

@@ -104,8 +104,9 @@ function repeatedAliases(namespaces: readonly SourcedLockNamespace[]): ManifestE
   return errors;
 }
 
+/** Of what nothing was read: there is no place in it. */
 function fileError(file: string, message: string): ManifestError {
-  return { file, document: 1, line: 1, column: 1, path: '', message };
+  return { file, document: 1, line: 0, column: 0, path: '', message };
 }
 
 interface Listing {

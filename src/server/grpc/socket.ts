@@ -10,6 +10,7 @@ import { chmodSync, lstatSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { platform } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { type Server, ServerCredentials } from '@grpc/grpc-js';
+import { bindQuietly } from './bind.ts';
 
 /** In the data folder of `leasehold dev`. */
 export const ADMIN_SOCKET = 'admin.sock';
@@ -70,10 +71,7 @@ function refuseForeign(place: string): void {
 }
 
 function listen(server: Server, address: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.bindAsync(address, ServerCredentials.createInsecure(), (error) => {
-      if (error === null) resolve();
-      else reject(new Error(`the admin socket cannot be opened: ${error.message}`, { cause: error }));
-    });
+  return bindQuietly(server, address, ServerCredentials.createInsecure()).catch((error: Error) => {
+    throw new Error(`the admin socket cannot be opened: ${error.message}`, { cause: error });
   });
 }

@@ -1,6 +1,6 @@
-/** What is wrong with a configuration, in words: the path, what stands there, what may stand there, and what was probably meant. */
+/** What is wrong with a file that a schema was held against, in words: the path, what stands there, what may stand there, and what was probably meant. */
 import type * as z from 'zod';
-import { nearest } from '../api/nearest.ts';
+import { nearest } from './nearest.ts';
 
 const SHOWN_CHARS_MAX = 60;
 
@@ -47,15 +47,20 @@ export function wordsOf(issue: RawIssue): string | undefined {
   }
 }
 
-/** One line for each problem, unknown keys told apart. */
-export function issueLines(schema: z.ZodType, issues: readonly z.core.$ZodIssue[]): readonly string[] {
+/** One line for each problem, unknown keys told apart. `whole`: what a problem is called that is not one of a key. */
+export function issueLines(
+  schema: z.ZodType,
+  issues: readonly z.core.$ZodIssue[],
+  whole = '(the file)',
+): readonly string[] {
   return issues.flatMap((issue) => {
     const path = issue.path.map(String);
-    if (issue.code !== 'unrecognized_keys') return [`${path.join('.') || '(the file)'}: ${issue.message}`];
+    if (issue.code !== 'unrecognized_keys') return [`${path.join('.') || whole}: ${issue.message}`];
     const known = keysAt(schema, path);
     let all = known.length > 0 ? `; there are ${known.join(', ')}` : '';
     return issue.keys.map((key) => {
-      const near = meant(key, known);
+      // Known to another kind of the same union.
+      const near = known.includes(key) ? ' in one of this kind' : meant(key, known);
       const wayOut = near || all;
       // Once: a file that is for something else has many such keys.
       if (near === '') all = '';
