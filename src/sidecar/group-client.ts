@@ -37,6 +37,9 @@ export interface AttachableSession {
   notice(event: LockEvent): void;
 }
 
+/** At their largest what a front end takes as one frame: after a reconnect all that waits is sent again at once. */
+const REQUESTS_PER_FRAME_MAX = 500;
+
 /** A way to a front end of the group; each call opens a new stream. */
 export type Connect = (handler: ClientHandler) => ClientStream;
 
@@ -286,7 +289,10 @@ export class GroupClient {
     if (this.#outgoing.length === 0) return;
     const requests = this.#outgoing;
     this.#outgoing = [];
-    this.#stream?.send({ format: FORMAT_VERSION, requests });
+    for (let from = 0; from < requests.length; from += REQUESTS_PER_FRAME_MAX) {
+      const part = requests.slice(from, from + REQUESTS_PER_FRAME_MAX);
+      this.#stream?.send({ format: FORMAT_VERSION, requests: part });
+    }
   }
 
   #receive(frame: ServerFrame): void {

@@ -129,7 +129,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
     dial: security.dial,
   });
   const servers = {
-    clients: clientServer(protocol, { member, health, security }),
+    clients: clientServer(protocol, { runtime, member, health, security }),
     replicas: replicaServer(protocol, { relay, security, passedOn: { ...own, peers, isPassedOn: true } }),
   };
   const unobserve = [
@@ -169,14 +169,19 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
 /** What applications' sidecars connect to. */
 function clientServer(
   protocol: Protocol,
-  { member, health, security }: { member: Member; health: HealthService; security: ServerSecurity },
+  {
+    runtime,
+    member,
+    health,
+    security,
+  }: { runtime: Runtime; member: Member; health: HealthService; security: ServerSecurity },
 ): Server {
   const method = connectMethod(protocol);
   const server = createGrpcServer('clients');
   const { frontEnd } = member;
   server.addService(
     { Connect: method.definition },
-    lockService({ method, frontEnd, identify: security.identify }),
+    lockService({ runtime, method, frontEnd, identify: security.identify }),
   );
   server.addService(protocol.service(HEALTH_SERVICE), health.implementation);
   return server;

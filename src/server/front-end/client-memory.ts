@@ -5,20 +5,28 @@
  */
 import { ok as assert } from 'node:assert';
 import type { SessionId } from '../../api/entry.ts';
+import { KEY_BYTES_MAX } from '../../api/limits.ts';
 import type { Answer, KeepaliveAnswer, RelayRequest, SessionNotice } from '../../api/wire.ts';
 
 /** Requests of one client without an answer; more acquires and reads are refused. */
 const UNANSWERED_MAX = 10_000;
-/** What gives something back is refused only from here on (rule S9). */
-const UNANSWERED_HARD_MAX = 2 * UNANSWERED_MAX;
+/** Bytes that they may take: with a name, a purpose and its acknowledged keys one can have 18 KB. */
+const UNANSWERED_BYTES_MAX = 4 * 1024 * 1024;
+/** What gives something back is refused only from twice as many on (rule S9). */
+const HARD = 2;
+
+/** What its numbers, key and short texts take. */
+const REQUEST_BYTES = 256;
 
 interface Unanswered {
   readonly request: RelayRequest;
   readonly sinceMs: number;
+  readonly bytes: number;
 }
 
 export class ClientMemory {
   readonly #unanswered = new Map<number, Unanswered>();
+  #bytes = 0;
   readonly #sessions = new Map<SessionId, number>();
 
   /** Sessions with their attach numbers, as far as answers have told. */
@@ -42,8 +50,12 @@ export class ClientMemory {
     const { type } = request.body;
     const isRefusable =
       type === 'acquire' || type === 'openSession' || type === 'getLock' || type === 'listLocks';
-    if (this.#unanswered.size >= (isRefusable ? UNANSWERED_MAX : UNANSWERED_HARD_MAX)) return false;
-    this.#unanswered.set(request.id, { request, sinceMs: nowMs });
+    const share = isRefusable ? 1 : HARD;
+    const bytes = bytesOf(request.body);
+    if (this.#unanswered.size >= share * UNANSWERED_MAX) return false;
+    if (this.#bytes + bytes > share * UNANSWERED_BYTES_MAX) return false;
+    this.#unanswered.set(request.id, { request, sinceMs: nowMs, bytes });
+    this.#bytes += bytes;
     return true;
   }
 
@@ -51,7 +63,7 @@ export class ClientMemory {
   takeOlder(sinceMs: number): readonly number[] {
     const ids: number[] = [];
     for (const [id, unanswered] of this.#unanswered) if (unanswered.sinceMs <= sinceMs) ids.push(id);
-    for (const id of ids) this.#unanswered.delete(id);
+    for (const id of ids) this.#take(id);
     return ids;
   }
 
@@ -67,14 +79,13 @@ export class ClientMemory {
       if (body.type === 'cancel') cancelled.add(`${body.session} ${body.key}`);
       else if (body.type === 'acquire' && cancelled.has(`${body.session} ${body.key}`)) ids.push(id);
     }
-    for (const id of ids) this.#unanswered.delete(id);
+    for (const id of ids) this.#take(id);
     return ids;
   }
 
   answered({ id, body }: Answer): void {
-    const command = this.#unanswered.get(id)?.request.body;
+    const command = this.#take(id)?.request.body;
     if (command === undefined) return;
-    this.#unanswered.delete(id);
     if (command.type === 'openSession' && body.type === 'opened') this.#attached(body.session, 1);
     else if (command.type === 'attach' && body.type === 'attached') {
       this.#attached(command.session, command.attach);
@@ -93,9 +104,27 @@ export class ClientMemory {
     }
   }
 
+  #take(id: number): Unanswered | undefined {
+    const unanswered = this.#unanswered.get(id);
+    if (unanswered === undefined) return undefined;
+    this.#unanswered.delete(id);
+    this.#bytes -= unanswered.bytes;
+    assert(this.#bytes >= 0, 'no request takes less than nothing');
+    return unanswered;
+  }
+
   #attached(session: SessionId, attach: number): void {
     assert(session > 0, 'a session that is attached has an id');
     assert(attach > (this.#sessions.get(session) ?? 0), 'attach numbers rise');
     this.#sessions.set(session, attach);
   }
+}
+
+/** About what a request takes in memory, and on its way to a leader. */
+function bytesOf(body: RelayRequest['body']): number {
+  let bytes = REQUEST_BYTES;
+  if ('name' in body) bytes += body.name.length;
+  if ('acks' in body) bytes += body.acks.length * KEY_BYTES_MAX;
+  if (body.type === 'acquire') bytes += body.owner.length + body.purpose.length;
+  return bytes;
 }

@@ -305,3 +305,45 @@ describe('somebody leads, but out of reach of this front end (rule S8)', () => {
     expect(client.isClosed()).toBe(true);
   });
 });
+
+describe('what a client leaves at a front end while nobody answers', () => {
+  const acks = Array.from({ length: 256 }, (_, at) => `${at}`.padStart(64, 'k'));
+  const release = { type: 'release', session: 7, attach: 1, name: 'a', token: 1, key: '', acks } as const;
+  const releases = (count: number) => Array.from({ length: count }, () => release);
+  const refusedOf = (frames: readonly ServerFrame[]) => frames.flatMap(({ answers }) => answers);
+
+  test('is bounded in bytes, not only in number: a few hundred megabytes of releases took the memory of everybody', () => {
+    const bench = new Bench();
+    const [client, other] = [bench.client(), bench.client()];
+    client.ask(...releases(300));
+    expect(refusedOf(client.frames)).toEqual([]);
+    // What gives something back has room that acquires have not (rule S9).
+    client.ask(acquire);
+    expect(refusedOf(client.frames)).toMatchObject([{ body: { code: 'UNAVAILABLE' } }]);
+    client.ask(...releases(1_000));
+    expect(refusedOf(client.frames).length).toBeGreaterThan(700);
+    other.ask(acquire, release);
+    expect(refusedOf(other.frames)).toEqual([]);
+  });
+
+  test('makes room again once it is answered', () => {
+    const bench = new Bench();
+    const client = bench.client();
+    bench.leader(first);
+    for (let round = 0; round < 10; round++) {
+      const ids = client.ask(...releases(300));
+      for (const id of ids) bench.answer(client.number, id, done);
+    }
+    expect(refusedOf(client.frames).filter(({ body }) => body.type !== 'done')).toEqual([]);
+  });
+
+  test('is no mark of any size', () => {
+    const bench = new Bench();
+    const sent = bench.leader(first);
+    const client = bench.client();
+    const mark = { lineage: 'x'.repeat(10_000_000), epoch: 1, index: 1, hash: '', seal: '' };
+    client.stream.send({ format: 1, requests: [], mark });
+    bench.leader(second);
+    expect(sent.flatMap(({ groups }) => groups)).toEqual([]);
+  });
+});

@@ -48,6 +48,8 @@ export interface FrontEndOptions {
 
 /** Led elsewhere for so long, clients are sent away: waiting out rule S8 at two such front ends would cost them their sessions. */
 const LED_ELSEWHERE_MS = 1_000;
+/** Of a mark's texts: three times those of any that a leader has made. It is kept as long as its stream. */
+const MARK_CHARACTERS_MAX = 512;
 /** How often clients hear that nobody leads; they rely on it for a second (rule S8). */
 const NO_LEADER_MS = 500;
 export class FrontEnd {
@@ -293,8 +295,10 @@ export class FrontEnd {
     const isFirst = !client.hasSent;
     client.hasSent = true;
     if (!isFirst || mark === undefined) return undefined;
+    const { lineage, hash, seal } = mark;
+    if (lineage.length + hash.length + seal.length > MARK_CHARACTERS_MAX) return undefined;
     client.mark = mark;
-    client.lineage = mark.lineage;
+    client.lineage = lineage;
     return mark;
   }
 

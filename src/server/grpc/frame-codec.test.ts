@@ -22,8 +22,9 @@ import {
   encodeLeaderFrame,
   encodeServerFrame,
 } from './general-frames.fixture.ts';
-import { ITEMS_PER_FRAME_MAX } from './hot-messages.ts';
+import { FIELDS_PER_FRAME_MAX, ITEMS_PER_FRAME_MAX } from './hot-messages.ts';
 import { loadProtocol, type Message, MessageError } from './proto.ts';
+import { ProtoWriter } from './proto-bytes.ts';
 import { decodeRelayFrame, encodeRelayFrame } from './relay-frames.ts';
 
 const protocol = loadProtocol();
@@ -193,10 +194,32 @@ describe('what does not fit is refused, never guessed at', () => {
     const many = Buffer.alloc(2 * (ITEMS_PER_FRAME_MAX + 1));
     for (let at = 0; at < many.length; at += 2) many[at] = 0x12;
     expect(() => codecs.client.decode(Buffer.concat([Buffer.from([0x08, 1]), many]))).toThrow(
-      /more than 100000 requests/,
+      /more than 20000 requests/,
     );
-    const keepalive = Buffer.concat([Buffer.from([0x08, 1, 0x1a, 0xc2, 0x9a, 0x0c]), many]);
-    expect(() => codecs.client.decode(keepalive)).toThrow(/more than 100000 sessions/);
+    const keepalive = Buffer.concat([Buffer.from([0x08, 1, 0x1a, 0xc2, 0xb8, 0x02]), many]);
+    expect(() => codecs.client.decode(keepalive)).toThrow(/more than 20000 sessions/);
+  });
+
+  test('very many fields in one frame, which may have come as a few kilobytes, compressed', () => {
+    const fields = (tag: number, count = FIELDS_PER_FRAME_MAX): Buffer =>
+      Buffer.alloc(2 * count, Buffer.from([tag, 0]));
+    const format = Buffer.from([0x08, 1]);
+    const inRequest = (content: Buffer): Buffer => {
+      const to = new ProtoWriter();
+      to.message(0x12, content);
+      return Buffer.concat([format, to.copy()]);
+    };
+    const inAcquire = new ProtoWriter();
+    inAcquire.message(0x12, fields(0x08));
+    for (const bytes of [
+      // A field that nobody knows; one that is known, again and again; the same within a request, and within a rare one.
+      Buffer.concat([format, fields(0x78)]),
+      Buffer.concat([fields(0x08), format]),
+      inRequest(inAcquire.copy()),
+      inRequest(Buffer.concat([Buffer.from([0x4a, 0]), fields(0x78, 2 * FIELDS_PER_FRAME_MAX)])),
+    ]) {
+      expect(() => codecs.client.decode(bytes)).toThrow(/more than 1000000 fields/);
+    }
   });
 
   test('very many acknowledgements, two bytes each, are read in time that grows with their number only', () => {

@@ -37,6 +37,7 @@ import {
 } from './frame-parts.ts';
 import { checkFormat, decodeRequest } from './frames.ts';
 import {
+  FIELDS_PER_FRAME_MAX,
   ITEMS_PER_FRAME_MAX,
   readIdentity,
   readKeepaliveAnswer,
@@ -100,15 +101,16 @@ export function frameCodecs(protocol: Protocol): FrameCodecs {
   const codec = <Frame>(
     write: (to: ProtoWriter, frame: Frame, general: General) => Buffer | null,
     read: (from: ProtoReader, general: General) => Frame,
+    fieldsMax?: number,
   ): Codec<Frame> => ({
     encode: (frame) => {
       to.reset();
       return write(to, frame, general) ?? to.copy();
     },
-    decode: (bytes) => read(new ProtoReader(bytes), general),
+    decode: (bytes) => read(new ProtoReader(bytes, fieldsMax), general),
   });
   return {
-    client: codec(writeClientFrame, readClientFrame),
+    client: codec(writeClientFrame, readClientFrame, FIELDS_PER_FRAME_MAX),
     server: codec(writeServerFrame, readServerFrame),
     relay: codec(writeRelayFrame, readRelayFrame),
     leader: codec(writeLeaderFrame, readLeaderFrame),
@@ -129,7 +131,7 @@ function readClientFrame(from: ProtoReader, general: General): ClientFrame {
   let keepalive: KeepaliveRequest | undefined;
   let mark: Mark | undefined;
   while (from.at < from.length) {
-    const tag = from.number();
+    const tag = from.tag();
     if (tag === N1) format = from.number();
     else if (tag === L2) requests.push(readRequest(from, general.request, decodeRequest));
     else if (tag === L3) keepalive = readKeepaliveRequest(from);
@@ -168,7 +170,7 @@ function readServerFrame(from: ProtoReader, general: General): ServerFrame {
   let mark: Mark | undefined;
   let halted = '';
   while (from.at < from.length) {
-    const tag = from.number();
+    const tag = from.tag();
     if (tag === N1) format = from.number();
     else if (tag === L2) position = readPosition(from);
     else if (tag === N3) leading = from.bool();
@@ -219,7 +221,7 @@ function readRelayFrame(from: ProtoReader, general: General): RelayFrame {
   let applied = 0;
   let behaviour = 0;
   while (from.at < from.length) {
-    const tag = from.number();
+    const tag = from.tag();
     if (tag === N1) format = from.number();
     else if (tag === L2) groups.push(readRelayGroup(from, general.relayRequest));
     else if (tag === L3) from.numbers(closed);
@@ -249,7 +251,7 @@ function readRelayGroup(from: ProtoReader, general: GeneralCodec): RelayGroup {
   let identity: Identity | undefined;
   let mark: Mark | undefined;
   while (from.at < end) {
-    const tag = from.number();
+    const tag = from.tag();
     if (tag === N1) client = from.number();
     else if (tag === L2) requests.push(readRequest(from, general, decodeRelayRequest));
     else if (tag === L3) keepalive = readKeepaliveRequest(from);
@@ -287,7 +289,7 @@ function readLeaderFrame(from: ProtoReader, general: General): LeaderFrame {
   let position: Position | null = null;
   const groups: LeaderGroup[] = [];
   while (from.at < from.length) {
-    const tag = from.number();
+    const tag = from.tag();
     if (tag === N1) format = from.number();
     else if (tag === L2) position = readPosition(from);
     else if (tag === L3) groups.push(readLeaderGroup(from, general));
@@ -305,7 +307,7 @@ function readLeaderGroup(from: ProtoReader, general: General): LeaderGroup {
   const keepalives: KeepaliveAnswer[] = [];
   let mark: Mark | undefined;
   while (from.at < end) {
-    const tag = from.number();
+    const tag = from.tag();
     if (tag === N1) client = from.number();
     else if (tag === L2) answers.push(readAnswer(from, general.answer));
     else if (tag === L3) notices.push(...readNotice(from, general.notice));

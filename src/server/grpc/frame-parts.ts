@@ -53,6 +53,9 @@ const L4 = lengthTag(4);
 const L5 = lengthTag(5);
 const L6 = lengthTag(6);
 
+/** Rare messages are counted by their bytes, four to a field. */
+const BYTES_PER_FIELD_LOG2 = 2;
+
 export interface GeneralCodec {
   serialize(message: Message): Buffer;
   deserialize(bytes: Buffer): Message;
@@ -110,7 +113,7 @@ export function readRequest<Request extends ClientRequest | RelayRequest>(
   let id = 0;
   let body: HotBody | null = null;
   while (from.at < end) {
-    const tag = from.number();
+    const tag = from.tag();
     if (tag === N1) id = from.number();
     else if (tag === L2) body = readAcquire(from);
     else if (tag === L3) body = readRelease(from);
@@ -130,6 +133,7 @@ function readGeneral<Shape>(
   { start, end }: { readonly start: number; readonly end: number },
   general: GeneralCodec,
 ): Shape {
+  from.countFields((end - start) >> BYTES_PER_FIELD_LOG2);
   const message = general.deserialize(from.slice(start, end));
   checkIntegers(message);
   from.at = end;
@@ -171,7 +175,7 @@ export function readAnswer(from: ProtoReader, general: GeneralCodec): Answer {
   let id = 0;
   let body: AnswerBody | null = null;
   while (from.at < end) {
-    const tag = from.number();
+    const tag = from.tag();
     if (tag === N1) id = from.number();
     else if (tag === L5) body = { type: 'granted', token: readOneNumber(from) };
     else if (tag === L6) body = { type: 'queued', position: readOneNumber(from) };
@@ -217,7 +221,7 @@ export function readNotice(from: ProtoReader, general: GeneralCodec): readonly S
   let [session, attach] = [0, 0];
   let event: LockEvent | null = null;
   while (from.at < end) {
-    const tag = from.number();
+    const tag = from.tag();
     if (tag === N1) session = from.number();
     else if (tag === N2) attach = from.number();
     else if (tag === L3) {

@@ -5,8 +5,10 @@
 import type { Buffer } from 'node:buffer';
 import { Metadata, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { ClientStream, ServerFrame } from '../../api/wire.ts';
+import type { Runtime } from '../../platform/runtime.ts';
 import type { FrontEnd } from '../front-end/front-end.ts';
 import type { Proof } from '../security/tokens.ts';
+import { FairTurns } from './fair-turns.ts';
 import { CallError, toServiceError } from './status.ts';
 import { BoundedWriter, type ConnectMethod, type ServerStream } from './streams.ts';
 
@@ -20,16 +22,22 @@ export type Identify = (stream: ServerStream) => Promise<Caller>;
 export type Caller = Pick<Proof, 'identity'> & Partial<Proof>;
 
 export interface LockServiceOptions {
+  readonly runtime: Pick<Runtime, 'clock' | 'timers'>;
   readonly method: ConnectMethod;
   readonly frontEnd: FrontEnd;
   readonly identify: Identify;
 }
 
 export function lockService(options: LockServiceOptions): UntypedServiceImplementation {
-  return { Connect: (call: ServerStream) => serve(call, options) };
+  const turns = new FairTurns(options.runtime);
+  return { Connect: (call: ServerStream) => serve(call, turns, options) };
 }
 
-function serve(call: ServerStream, { method, frontEnd, identify }: LockServiceOptions): void {
+function serve(
+  call: ServerStream,
+  turns: FairTurns,
+  { method, frontEnd, identify }: LockServiceOptions,
+): void {
   let stream: ClientStream | null = null;
   let isOpen = true;
   const end = (error?: unknown): void => {
@@ -47,7 +55,15 @@ function serve(call: ServerStream, { method, frontEnd, identify }: LockServiceOp
   // Without a listener a call that is cancelled early would end the process.
   call.on('error', () => undefined);
   call.on('cancelled', () => end());
-  call.on('end', () => end());
+  // After what has arrived before it.
+  call.on('end', () => void turns.run(() => end()));
+  const take = (bytes: Buffer): void => {
+    try {
+      stream?.send(method.request.decode(bytes));
+    } catch (error) {
+      end(error);
+    }
+  };
   const connect = ({ identity, untilMs }: Caller): void => {
     if (!isOpen) return;
     const onFrame = (frame: ServerFrame) => writer.write(method.response.encode(frame));
@@ -56,11 +72,13 @@ function serve(call: ServerStream, { method, frontEnd, identify }: LockServiceOp
     call.sendMetadata(new Metadata());
     // Only now: until then what the client sends waits.
     call.on('data', (bytes: Buffer) => {
-      try {
-        stream?.send(method.request.decode(bytes));
-      } catch (error) {
-        end(error);
-      }
+      let isDone = false;
+      const isNow = turns.run(() => {
+        take(bytes);
+        isDone = true;
+        if (call.isPaused()) call.resume();
+      });
+      if (!isNow && !isDone) call.pause();
     });
   };
   identify(call).then(connect, end);

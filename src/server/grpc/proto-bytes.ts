@@ -158,9 +158,13 @@ export class ProtoReader {
   /** Of the next byte. */
   at = 0;
   readonly #bytes: Buffer;
+  readonly #fieldsMax: number;
+  #fields = 0;
 
-  constructor(bytes: Buffer) {
+  /** `fieldsMax`: what a frame may cost to read, whatever it says and however small it was when it came, compressed. */
+  constructor(bytes: Buffer, fieldsMax = Number.POSITIVE_INFINITY) {
     this.#bytes = bytes;
+    this.#fieldsMax = fieldsMax;
   }
 
   get length(): number {
@@ -184,6 +188,19 @@ export class ProtoReader {
       byte = bytes[this.at++];
     }
     throw new MessageError('a number is longer than the format has it');
+  }
+
+  /** A field begins: its number and kind. */
+  tag(): number {
+    this.countFields(1);
+    return this.number();
+  }
+
+  /** So many fields are read elsewhere. */
+  countFields(count: number): void {
+    this.#fields += count;
+    if (this.#fields > this.#fieldsMax)
+      throw new MessageError(`a frame has more than ${this.#fieldsMax} fields; send it in several`);
   }
 
   bool(): boolean {

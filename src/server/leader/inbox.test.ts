@@ -51,6 +51,27 @@ describe('rule S9: the queue is bounded for what may be refused', () => {
   });
 });
 
+describe('what comes from a stream that is closed', () => {
+  const closed = new Outgoing({ send: () => undefined }, 1);
+  closed.isClosed = true;
+
+  test('is done if it gives something back, and dropped if it would be refused anyway', () => {
+    const inbox = new Inbox();
+    inbox.push(release, closed, 1);
+    inbox.push({ ...release, session: 0 }, closed, 2);
+    inbox.push({ ...release, attach: 0 }, closed, 3);
+    inbox.push({ type: 'cancel', session: 1, attach: 0, key: 'k', acks: [] }, closed, 4);
+    inbox.push({ type: 'reportStale', session: 0, name: 'a', token: 1, resource: 'r' }, closed, 5);
+    expect(inbox.take().ids).toEqual([1, 5]);
+  });
+
+  test('does not fill the queue, while nothing is taken, with releases of streams that come and go', () => {
+    const inbox = new Inbox();
+    for (let i = 0; i < 20 * WAITING_MAX; i++) inbox.push({ ...release, attach: 0 }, closed, i);
+    expect(inbox.size).toBeLessThanOrEqual(2 * WAITING_MAX);
+  });
+});
+
 describe('one entry', () => {
   test('takes commands in order of arrival, aligned with who asked', () => {
     const inbox = new Inbox();

@@ -191,10 +191,16 @@ function isRefusable(body: Command | ReadQuery): boolean {
 
 /**
  * Its stream is closed, so nobody will hear the answer: its client attaches again and then repeats what it still wants. What
- * gives something back is done all the same.
+ * gives something back is done all the same, if it can: otherwise streams that come and go could fill the queue with it (rule S9).
  */
 function isMoot(body: Queued, { isClosed }: Outgoing): boolean {
-  return isClosed && (isRefusable(body) || body.type === 'attach');
+  return isClosed && (isRefusable(body) || body.type === 'attach' || isRefusedAnyway(body));
+}
+
+/** Of a session that is not its sender's, or under no attach number (rule C7). */
+function isRefusedAnyway(body: Queued): boolean {
+  if (!('session' in body) || body.type === 'reportStale') return false;
+  return body.session === 0 || ('attach' in body && body.attach === 0);
 }
 
 /** An upper estimate that costs nothing: three bytes for each unit of its long texts. */

@@ -198,3 +198,21 @@ test('rule S9: a full queue refuses acquires and reads at once, and takes releas
   expect(front.answerTo(released)).toEqual({ type: 'done' });
   await inside;
 });
+
+test('keepalives of one stream do not pile up, and the newest are answered in the end', async () => {
+  const bench = await LeaderBench.start();
+  const front = bench.frontEnd();
+  const [session, other] = [await front.open(1), await front.open(2)];
+  bench.log.isOut = true;
+  front.ask(1, acquireCommand({ session, key: 'k' }));
+  await bench.runtime.pass(1);
+  for (let number = 1; number <= 10_000; number++) front.keepalive(1, number, [session, 1]);
+  front.keepalive(2, 1, [other, 1]);
+  bench.log.isOut = false;
+  await bench.runtime.pass(2 * RETRY_MS);
+  const of = (client: number) =>
+    front.keepalives.filter((sent) => sent.client === client).map(({ what }) => what.number);
+  expect(of(1).length).toBeLessThan(10);
+  expect(of(1).at(-1)).toBe(10_000);
+  expect(of(2)).toEqual([1]);
+});

@@ -12,6 +12,12 @@ import { Outbox, type Outgoing } from './outbox.ts';
 import type { RecentEvents } from './recent-events.ts';
 import { Routes } from './routes.ts';
 
+/**
+ * Keepalives of one stream that wait for a commit; of more the newest are answered. An honest client has left its front end before it has
+ * sent so many without an answer (rule S8).
+ */
+const KEEPALIVES_WAITING_MAX = 8;
+
 interface PendingKeepalive {
   readonly to: Outgoing;
   readonly request: KeepaliveRequest;
@@ -37,7 +43,7 @@ export class Publisher {
   readonly #makeMark: () => Mark;
   readonly #outbox = new Outbox();
   readonly #routes = new Routes();
-  #keepalives: PendingKeepalive[] = [];
+  readonly #keepalives = new Map<Outgoing, KeepaliveRequest[]>();
 
   /** `makeMark`: for the commit that is being published. */
   constructor(makeMark: () => Mark) {
@@ -51,7 +57,7 @@ export class Publisher {
   }
 
   get hasKeepalives(): boolean {
-    return this.#keepalives.length > 0;
+    return this.#keepalives.size > 0;
   }
 
   /** Renews leases at once, and answers with the next commit (rule S1). */
@@ -60,7 +66,17 @@ export class Publisher {
       const route = this.#routes.get(session);
       if (route?.attach === attach && route.to === to) this.leases.renew(session, nowMs);
     }
-    this.#keepalives.push({ to, request });
+    this.#awaitCommit(to, request);
+  }
+
+  #awaitCommit(to: Outgoing, request: KeepaliveRequest): void {
+    const waiting = this.#keepalives.get(to);
+    if (waiting === undefined) {
+      this.#keepalives.set(to, [request]);
+      return;
+    }
+    waiting.push(request);
+    if (waiting.length > KEEPALIVES_WAITING_MAX) waiting.shift();
   }
 
   /**
@@ -93,14 +109,19 @@ export class Publisher {
 
   /** Keepalives that have arrived by now; those that arrive later wait for a later entry. */
   takeKeepalives(): readonly PendingKeepalive[] {
-    const taken = this.#keepalives;
-    this.#keepalives = [];
+    const taken = [...this.#keepalives].flatMap(([to, requests]) =>
+      requests.map((request) => ({ to, request })),
+    );
+    this.#keepalives.clear();
     return taken;
   }
 
   /** Their entry was not appended: they wait for the next one, before those that came meanwhile. */
   returnKeepalives(taken: readonly PendingKeepalive[]): void {
-    this.#keepalives = [...taken.filter(({ to }) => !to.isClosed), ...this.#keepalives];
+    const later = this.takeKeepalives();
+    for (const { to, request } of [...taken, ...later]) {
+      if (!to.isClosed) this.#awaitCommit(to, request);
+    }
   }
 
   /** Refused without any state: needs no commit. */
@@ -150,8 +171,10 @@ export class Publisher {
   /** These client streams have closed. */
   forget(gone: readonly Outgoing[]): void {
     if (gone.length === 0) return;
-    for (const to of gone) this.#routes.close(to);
-    this.#keepalives = this.#keepalives.filter(({ to }) => !to.isClosed);
+    for (const to of gone) {
+      this.#routes.close(to);
+      this.#keepalives.delete(to);
+    }
   }
 
   /** Where a session's notices go from now on, and its lease. */
