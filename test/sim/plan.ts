@@ -4,7 +4,7 @@
  */
 import type { NamespaceConfig } from '../../src/api/config.ts';
 import type { Random } from '../support/random.ts';
-import { TRANSITIONS_SHIPPED } from './nodes/transitions.ts';
+import { type Constants, SHIPPED } from './nodes/constants.ts';
 import { allowing, type LockHabits, makeLocks, PLAIN_LOCKS } from './plan-locks.ts';
 import type { World } from './world/world.ts';
 
@@ -95,8 +95,7 @@ export interface Plan {
   readonly logLatencyMs: { readonly from: number; readonly to: number };
   readonly unknownOutcomes: number;
   readonly snapshotDueBytes: number | undefined;
-  /** Consequences that one entry carries out at most (rule C1). */
-  readonly transitionsMax: number;
+  readonly constants: Constants;
   /** Mean time between two faults of a kind, ms. */
   readonly faults: ReadonlyMap<FaultKind, number>;
   readonly habits: Habits;
@@ -154,7 +153,7 @@ export function makePlan(world: World): Plan {
     ]),
     unknownOutcomes: random.pick([0, 0, 0.01, 0.1]),
     snapshotDueBytes: random.chance(0.4) ? random.pick([2_000, 20_000, 100_000]) : undefined,
-    transitionsMax: TRANSITIONS_SHIPPED,
+    constants: SHIPPED,
     faults: makeFaults(random, isOneProcess),
     habits: makeHabits(random),
     locks: PLAIN_LOCKS,
@@ -165,7 +164,14 @@ export function makePlan(world: World): Plan {
   const ofGroup = withReplicas(withLocks(plain, world.random('locks')), world.random('replicas'));
   const beginsAnew = ofGroup.rollsBack && world.random('lineage').chance(0.8);
   const withVersions = withPrograms({ ...ofGroup, beginsAnew }, world.random('programs'));
-  return withSlices(withPoison(withVersions, world.random('poison')), world.random('transitions'));
+  const withSmall = withSlices(withPoison(withVersions, world.random('poison')), world.random('transitions'));
+  return withSecondStates(withSmall, world.random('second states'));
+}
+
+/** Half of those that write snapshots at all. */
+function withSecondStates(plan: Plan, random: Random): Plan {
+  if (plan.snapshotDueBytes === undefined || random.chance(0.5)) return plan;
+  return { ...plan, constants: { ...plan.constants, onePassRecordsMax: 0 } };
 }
 
 /** In most runs the product's own bound, which is never used up. */
@@ -177,7 +183,7 @@ function withSlices(plan: Plan, random: Random): Plan {
 export function sliced(plan: Plan, transitionsMax: number): Plan {
   const habits = { ...plan.habits, neverReleases: 0.3, closesSession: 0.1, fallsSilent: 0.05, oneLock: 0 };
   const crowd = { applicationsPerSidecar: 1, workersPerApplication: 8, names: 4 + 2 * plan.names };
-  return { ...plan, ...crowd, transitionsMax, habits };
+  return { ...plan, ...crowd, constants: { ...plan.constants, transitionsMax }, habits };
 }
 
 /** Half of all runs have groups of several replicas. */
@@ -230,7 +236,6 @@ function withLocks(plan: Plan, random: Random): Plan {
 export function withoutRare(plan: Plan): Plan {
   const rare: readonly FaultKind[] = [...OF_PROGRAMS, ...OF_ADMINISTRATORS];
   const faults = new Map([...plan.faults].filter(([kind]) => !rare.includes(kind)));
-  const transitionsMax = TRANSITIONS_SHIPPED;
   return {
     ...plan,
     faults,
@@ -238,7 +243,7 @@ export function withoutRare(plan: Plan): Plan {
     poisonous: 0,
     rudeEveryMs: null,
     beginsAnew: false,
-    transitionsMax,
+    constants: SHIPPED,
   };
 }
 
@@ -253,7 +258,7 @@ export function exclusiveOnly(plan: Plan): Plan {
     poisonous: 0,
     rudeEveryMs: null,
     rollsBack: false,
-    transitionsMax: TRANSITIONS_SHIPPED,
+    constants: SHIPPED,
     locks: PLAIN_LOCKS,
     sleepMs: LONG_SLEEPS_MS,
     config,

@@ -6,9 +6,9 @@ import { history } from '../../src/server/snapshots/recovery.ts';
 import { Cluster } from './cluster.ts';
 import { FaultInjector } from './faults/injector.ts';
 import { planCopy, rollBack } from './faults/roll-back.ts';
+import { setConstants } from './nodes/constants.ts';
 import type { Group } from './nodes/group.ts';
 import { loadOlder } from './nodes/programs.ts';
-import { setTransitions } from './nodes/transitions.ts';
 import { makePlan, type Plan } from './plan.ts';
 import { paced } from './plan-pace.ts';
 import type { RunOptions, RunReport } from './run.ts';
@@ -35,7 +35,7 @@ export async function run({
   const chosen = paced(makePlan(world), pace, world);
   const plan = changePlan === undefined ? chosen : changePlan(chosen);
   if (usesOlder(plan)) await loadOlder();
-  setTransitions(plan.transitionsMax);
+  setConstants(plan.constants);
   const cluster = new Cluster(world, plan);
   const injector = new FaultInjector(cluster);
   // Refusals are errors that nobody looks at the stack of; a run with its story keeps them.

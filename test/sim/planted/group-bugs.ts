@@ -49,6 +49,20 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
     change: group([['logDepose', 3_000]], { snapshotDueBytes: 500, logLatencyMs: { from: 20, to: 60 } }),
   },
   {
+    name: 'a leader alone writes its snapshot from the state that goes on changing',
+    rule: 'L3',
+    file: 'src/server/snapshots/snapshots.ts',
+    from: 'frozen ?? (await this.#replayed(isOver));',
+    to: 'frozen ?? { chunks: chunksOf(state), at, eventHash: state.eventHash };',
+    faults: ['serverCrash'],
+    change: (plan) => ({
+      ...plan,
+      replicas: 1,
+      snapshotDueBytes: 2_000,
+      constants: { ...plan.constants, onePassRecordsMax: 0 },
+    }),
+  },
+  {
     name: 'a deposed leader trims the log',
     rule: 'L4',
     file: 'src/log/memory-store.ts',
