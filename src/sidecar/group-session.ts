@@ -231,6 +231,10 @@ export class GroupSession implements AttachableSession, RequestingSession {
     }
   }
 
+  /**
+   * The one request without a key: when its answer is lost and it is sent again, the session of the first one stays, empty, for a TTL.
+   * Nobody can be told its id, so nobody can close it; a key for it would be one more thing for the state to remember for ever.
+   */
   #open(): void {
     const { clientName, ttlMs, maxHoldMs, secretHash } = this.#options;
     const sent = momentOf(this.#client.runtime.clock);

@@ -2,16 +2,19 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ETCD_START_MS_MAX, TestEtcd } from '../../../test/support/etcd.ts';
-import { PASS } from '../../../test/support/faulty-flow.ts';
-import { FaultyProxy, NO_FAULT } from '../../../test/support/faulty-proxy.ts';
+import { type Flow, PASS } from '../../../test/support/faulty-flow.ts';
+import { FaultyProxy, type LinkFault, NO_FAULT } from '../../../test/support/faulty-proxy.ts';
 import { systemClock, systemTimers } from '../../platform/system-runtime.ts';
 import { LogUnavailableError } from '../errors.ts';
 import { appendEntries, entryAfter, readAll, START, systemPorts } from '../log.fixture.ts';
 import { CorruptLogError, type LockLog } from '../port.ts';
 import { EtcdClient } from './client.ts';
 import { openEtcdLog } from './etcd-log.ts';
+import { ServerLease } from './server-lease.ts';
 
 const LEASE_TTL_SECONDS = 2;
+/** Longer than keepalives are apart, a quarter of the TTL. */
+const LATE_MS = 800;
 
 let etcd: TestEtcd;
 let prefix: string;
@@ -211,6 +214,27 @@ test('where every answer is late the log goes on, as fast as the answers come', 
   expect((await readAll(log, 1)).at(-1)?.hash).toBe(position.hash);
   await proxy.stop();
 }, 60_000);
+
+test('a lease lives on where questions or answers take longer than its keepalives are apart', async () => {
+  const livesOn = async (fault: LinkFault): Promise<boolean> => {
+    const proxy = await FaultyProxy.start(etcd.endpoint);
+    const client = new EtcdClient({ endpoints: [proxy.endpoint], clock: systemClock, timers: systemTimers });
+    const lease = await ServerLease.grant(client, systemTimers, LEASE_TTL_SECONDS);
+    proxy.set(fault);
+    await new Promise((resolve) => setTimeout(resolve, 2.5 * LEASE_TTL_SECONDS * 1_000));
+    const ids = await leaseIds();
+    lease.close();
+    client.close();
+    await proxy.stop();
+    return ids.includes(lease.id);
+  };
+  const late: Flow = { kind: 'delay', ms: LATE_MS, jitterMs: 0 };
+  const faults = [
+    { requests: PASS, replies: late },
+    { requests: late, replies: PASS },
+  ];
+  expect(await Promise.all(faults.map(livesOn))).toEqual([true, true]);
+}, 30_000);
 
 test('while etcd stands still an append has no outcome; afterwards it has the one that is true', async () => {
   const log = await open([etcd.endpoint], 200);

@@ -14,7 +14,10 @@ export class ServerLease {
   readonly #timers: Timers;
   readonly #everyMs: number;
   #stream: KeepaliveStream | null = null;
-  /** Sent and not answered when the next is due: the stream leads nowhere. */
+  /**
+   * Sent and not answered when the next is due: the stream is given up, and another member asked. Where the answer is only late this
+   * costs a stream and no more, since a keepalive counts when it arrives; where the member stands still, it leaves time for the others.
+   */
   #isUnanswered = false;
   #timer: Timer | null = null;
   #isClosed = false;
