@@ -114,8 +114,8 @@ function listLocks(state: State, { prefix, after, limit }: ListLocks): ReadResul
 /**
  * The first `count` names behind `after`, sorted. One pass over all of them, because an index in order would be paid for by every acquire
  * and release; but only those that can still be among the first are kept and sorted, since sorting a million took a second, in which the
- * leader stood still. Of a million names: 15 to 45 ms; where they were made nearly in falling order, so that each one looks as if it were
- * among the first, up to 0.3 s (docs/BENCHMARKS.md).
+ * leader stood still. Of a million names: 20 to 65 ms; where they were made nearly in falling order, so that each one looks as if it were
+ * among the first, up to 0.4 s (docs/BENCHMARKS.md).
  */
 function firstNames(
   names: Iterable<string>,

@@ -152,14 +152,14 @@ describe('lists, each of which looks at every name in use', () => {
 
   test('are spread over entries, in order of arrival, and hold nothing else up', () => {
     const inbox = new Inbox();
-    for (let id = 0; id < 9; id++) inbox.push(list, NOBODY, id);
+    for (let id = 0; id < 3; id++) inbox.push(list, NOBODY, id);
     inbox.push(read, NOBODY, 9);
     inbox.push(release, NOBODY, 10);
     const { commands, reads } = inbox.take();
     expect(commands).toEqual([release]);
-    expect(reads.map(({ id }) => id)).toEqual([0, 1, 2, 3, 9]);
-    expect(inbox.size).toBe(5);
-    expect([asked(inbox), asked(inbox)]).toEqual([[4, 5, 6, 7], [8]]);
+    expect(reads.map(({ id }) => id)).toEqual([0, 9]);
+    expect(inbox.size).toBe(2);
+    expect([asked(inbox), asked(inbox)]).toEqual([[1], [2]]);
     expect(inbox.size).toBe(0);
   });
 
@@ -171,7 +171,7 @@ describe('lists, each of which looks at every name in use', () => {
     expect(inbox.push(release, NOBODY, 0)).toBe(true);
     gone.isClosed = true;
     expect(inbox.push(list, NOBODY, 101)).toBe(true);
-    expect(asked(inbox)).toEqual([98, 99, 101]);
+    expect([asked(inbox), asked(inbox), asked(inbox)]).toEqual([[98], [99], [101]]);
   });
 });
 

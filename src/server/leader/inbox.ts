@@ -11,8 +11,8 @@ import { NOBODY, type Outgoing } from './outbox.ts';
 
 /** Requests that may wait for a place in the log: about ten full entries. */
 const WAITING_MAX = 20_000;
-/** Each list costs a pass over all names in use (10 to 40 ms of a million): one entry answers so few that the loop never stalls (rule S6). */
-const LISTS_PER_ENTRY_MAX = 4;
+/** A list costs a pass over all names in use, up to 0.4 s of a million; from half a second on a loop counts as stalled (rule S6). */
+const LISTS_PER_ENTRY_MAX = 1;
 /** Lists that may wait: about what a sidecar would still wait for. */
 const LISTS_WAITING_MAX = 100;
 /** From so many on, what nobody waits for any more is looked for and dropped: an outage can last for hours. */
