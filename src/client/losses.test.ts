@@ -50,6 +50,26 @@ describe('the deadline', () => {
     expect(lock.signal.aborted).toBe(true);
   });
 
+  test('one that passed while the process stood still is final, though a keepalive is answered first', async () => {
+    const { runtime, service, client } = bench();
+    const lock = await runtime.until(client.acquire(NAME), 100);
+    const answered = Promise.withResolvers<void>();
+    const call = service.call.bind(service);
+    service.call = async (given) => {
+      const answer = await call(given);
+      if (given.path.endsWith('/keepalive')) await answered.promise;
+      return answer;
+    };
+    await runtime.pass(KEEPALIVE_MS + 10);
+    runtime.stall(LEASE_MS - KEEPALIVE_MS);
+    expect(lock.held()).toBe(false);
+    // It covers the time from its sending on, and the timer has not fired yet.
+    answered.resolve();
+    await new Promise(setImmediate);
+    expect(lock.held()).toBe(false);
+    expect(lock.signal.reason).toMatchObject({ how: 'deadline' });
+  });
+
   test('a grant whose answer lay unread is believed in only after the service was asked again', async () => {
     const { runtime, service, client } = bench();
     service.slowPathEnd = '/acquire';

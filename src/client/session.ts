@@ -161,6 +161,8 @@ export class Session implements LockKeeper {
 
   /** A call sent at `sentMs` was answered with this deadline. */
   cover(sentMs: number, deadlineInMs: unknown): void {
+    // It may have passed while this process stood still, before its timer could fire: final all the same.
+    if (this.#lease.isPassed) this.#deadlinePassed();
     if (typeof deadlineInMs === 'number' && !this.over.aborted) this.#lease.cover(sentMs, deadlineInMs);
   }
 

@@ -76,6 +76,26 @@ describe('rule A1: a deadline counts from when the acknowledged keepalive was se
     expect(await pod.jobs.tokenOf('a')).toBeNull();
   });
 
+  test('a deadline that passed while the process stood still is final, though no timer has fired yet', async () => {
+    const pod = await Pod.start();
+    const { token, sessionId } = await pod.holding('a');
+    await pod.runtime.pass(10_000);
+    pod.jobs.line.toClient = 'held';
+    const { deadlineInMs = 0 } = pod.held('a', token);
+    // The next keepalive is acknowledged, and its answer, which would move the deadline, is on its way when everything stops.
+    await pod.runtime.pass(KEEPALIVE_MS + BEAT_MS);
+    pod.runtime.stall(deadlineInMs - KEEPALIVE_MS - BEAT_MS + 1);
+    expect(pod.held('a', token)).toEqual({ held: false });
+    pod.jobs.line.toClient = 'flows';
+    expect(pod.held('a', token)).toEqual({ held: false });
+    await pod.runtime.pass(3_000);
+    expect(pod.held('a', token)).toEqual({ held: false });
+    expect((await pod.refusal(pod.sidecar.renew('jobs/a', { sessionId, token }))).code).toBe(
+      'SESSION_EXPIRED',
+    );
+    expect(await pod.jobs.tokenOf('a')).toBeNull();
+  });
+
   test('a grant that arrives after its deadline is cancelled, not reported, and its call ends', async () => {
     const pod = await Pod.start();
     const { token, sessionId: holder } = await pod.holding('a');

@@ -27,6 +27,8 @@ export class LeaseAlarm {
 
   /** What was sent at `sent` is acknowledged. True: until now a suspend had taken "held" away (rule A2). */
   acknowledge(sent: Moment): boolean {
+    // It may have passed while this process stood still, before the alarm could ring: final all the same.
+    if (this.#isDeadlinePassed) this.#listener.deadlinePassed();
     const wasSuspected = this.lease.isSuspected;
     this.lease.acknowledge(sent);
     this.#isInJeopardy = false;
@@ -37,8 +39,8 @@ export class LeaseAlarm {
   set(): void {
     this.#timer?.cancel();
     const nextMs = this.#isInJeopardy ? this.lease.giveUpAtMs : this.lease.jeopardyAtMs;
-    const { clock, timers } = this.#runtime;
-    this.#timer = timers.after(Math.max(0, nextMs - clock.monotonicMs()), () => this.#ring());
+    const delayMs = Math.max(0, nextMs - this.#nowMs());
+    this.#timer = this.#runtime.timers.after(delayMs, () => this.#ring());
   }
 
   cancel(): void {
@@ -48,15 +50,22 @@ export class LeaseAlarm {
 
   #ring(): void {
     this.#timer = null;
-    const nowMs = this.#runtime.clock.monotonicMs();
-    if (nowMs >= this.lease.giveUpAtMs) {
+    if (this.#isDeadlinePassed) {
       this.#listener.deadlinePassed();
       return;
     }
-    const isNews = nowMs >= this.lease.jeopardyAtMs && !this.#isInJeopardy;
+    const isNews = this.#nowMs() >= this.lease.jeopardyAtMs && !this.#isInJeopardy;
     if (isNews) this.#isInJeopardy = true;
     this.set();
     // Last, since whoever hears of it may cancel.
     if (isNews) this.#listener.jeopardy();
+  }
+
+  get #isDeadlinePassed(): boolean {
+    return this.#nowMs() >= this.lease.giveUpAtMs;
+  }
+
+  #nowMs(): number {
+    return this.#runtime.clock.monotonicMs();
   }
 }
