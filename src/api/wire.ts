@@ -141,18 +141,24 @@ export interface KeepaliveAnswer {
   readonly sessions: readonly KeepaliveStatus[];
 }
 
+/** Refused before the log, without any state: nothing was consumed. */
+export interface Rejected {
+  readonly type: 'rejected';
+  readonly code: 'INVALID' | 'RATE_LIMITED' | 'UNAVAILABLE' | 'UNAUTHENTICATED' | 'FORBIDDEN';
+  readonly message: string;
+  readonly field?: string;
+  readonly limit?: number;
+  readonly retryAfterMs?: number;
+}
+
+export function unavailable(message: string): Rejected {
+  return { type: 'rejected', code: 'UNAVAILABLE', message };
+}
+
 export type AnswerBody =
   | CommandResult
   | ReadResult
-  /** Refused before the log, without any state: nothing was consumed. */
-  | {
-      readonly type: 'rejected';
-      readonly code: 'INVALID' | 'RATE_LIMITED' | 'UNAVAILABLE' | 'UNAUTHENTICATED' | 'FORBIDDEN';
-      readonly message: string;
-      readonly field?: string;
-      readonly limit?: number;
-      readonly retryAfterMs?: number;
-    }
+  | Rejected
   /** The name belongs to another group of the namespace, by a shard map of at least this version. */
   | { readonly type: 'wrongGroup'; readonly mapVersion: number };
 

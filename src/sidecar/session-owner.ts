@@ -10,7 +10,7 @@ import type {
   Token,
   WaitView,
 } from '../api/entry.ts';
-import type { AnswerBody } from '../api/wire.ts';
+import type { Rejected } from '../api/wire.ts';
 import type { LeaseListener } from './lease-alarm.ts';
 
 /** What a group session tells its owner. Called in the order of the log. */
@@ -32,4 +32,4 @@ export interface SessionOwner extends LeaseListener {
   belief(): { readonly tokens: Iterable<Token>; readonly isSettled: boolean };
 }
 
-export type Refusal = Extract<CommandResult, { type: 'refused' }> | Extract<AnswerBody, { type: 'rejected' }>;
+export type Refusal = Extract<CommandResult, { type: 'refused' }> | Rejected;

@@ -4,7 +4,7 @@
  */
 import type { NamespaceConfig } from '../../api/config.ts';
 import { bucketOf } from '../../api/names.ts';
-import type { AnswerBody, ClientRequest } from '../../api/wire.ts';
+import { type AnswerBody, type ClientRequest, unavailable } from '../../api/wire.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import type { Client } from './client.ts';
 import { RateLimiter } from './rate-limiter.ts';
@@ -103,8 +103,4 @@ export class Admission {
 function expired(untilMs: number): AnswerBody {
   const message = `the token of this stream ended at ${new Date(untilMs - TOKEN_LEEWAY_MS).toISOString()}: connect with a fresh one; what is held can be kept and given back meanwhile`;
   return { type: 'rejected', code: 'UNAUTHENTICATED', message };
-}
-
-export function unavailable(message: string): AnswerBody {
-  return { type: 'rejected', code: 'UNAVAILABLE', message };
 }

@@ -7,6 +7,7 @@ import { ok as assert } from 'node:assert';
 import type { SessionId } from '../../api/entry.ts';
 import { KEY_BYTES_MAX } from '../../api/limits.ts';
 import type { Answer, KeepaliveAnswer, RelayRequest, SessionNotice } from '../../api/wire.ts';
+import { isRefusable } from '../leader/inbox.ts';
 
 /** Requests of one client without an answer; more acquires and reads are refused. */
 const UNANSWERED_MAX = 10_000;
@@ -47,10 +48,7 @@ export class ClientMemory {
   /** False: too many have no answer yet, and this one is refused. */
   remember(request: RelayRequest, nowMs: number): boolean {
     assert(!this.#unanswered.has(request.id), 'one id stands for one request');
-    const { type } = request.body;
-    const isRefusable =
-      type === 'acquire' || type === 'openSession' || type === 'getLock' || type === 'listLocks';
-    const share = isRefusable ? 1 : HARD;
+    const share = isRefusable(request.body) ? 1 : HARD;
     const bytes = bytesOf(request.body);
     if (this.#unanswered.size >= share * UNANSWERED_MAX) return false;
     if (this.#bytes + bytes > share * UNANSWERED_BYTES_MAX) return false;

@@ -9,19 +9,20 @@ import { ok as assert } from 'node:assert';
 import type { NamespaceConfig } from '../../api/config.ts';
 import type { Identity } from '../../api/entry.ts';
 import { FORMAT_VERSION } from '../../api/limits.ts';
-import type {
-  Answer,
-  ClientFrame,
-  ClientHandler,
-  ClientStream,
-  LeaderFrame,
-  Mark,
-  Position,
-  RelayRequest,
-  ServerFrame,
+import {
+  type Answer,
+  type ClientFrame,
+  type ClientHandler,
+  type ClientStream,
+  type LeaderFrame,
+  type Mark,
+  type Position,
+  type RelayRequest,
+  type ServerFrame,
+  unavailable,
 } from '../../api/wire.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
-import { Admission, NOBODY_LEADS, type Shard, unavailable } from './admission.ts';
+import { Admission, NOBODY_LEADS, type Shard } from './admission.ts';
 import { type Client, complete, groupOf, type LeaderPort } from './client.ts';
 import { ClientLimiters } from './client-limiters.ts';
 import { ClientMemory } from './client-memory.ts';
@@ -52,6 +53,7 @@ const LED_ELSEWHERE_MS = 1_000;
 const MARK_CHARACTERS_MAX = 512;
 /** How often clients hear that nobody leads; they rely on it for a second (rule S8). */
 const NO_LEADER_MS = 500;
+
 export class FrontEnd {
   readonly #runtime: Runtime;
   readonly #admission: Admission;

@@ -23,12 +23,15 @@ class Bench {
   readonly store = new MemoryStore('l');
   readonly frontEnd = new FrontEnd(this.runtime, () => namespaceConfig(), { patienceMs: 5_000 });
   readonly dialled: Dialled[] = [];
+  /** Streams whose end was told. */
+  lost = 0;
   readonly link = new LeaderLink({
     runtime: this.runtime,
     log: new MemoryLog(this.store),
     serverId: 'me',
     frontEnd: this.frontEnd,
     appliedIndex: () => 0,
+    onLost: () => void this.lost++,
     dial: (serverId, handler) => {
       if (serverId === 'stranger') return null;
       const dialled: Dialled = { serverId, handler, sent: [], isClosed: false };
@@ -93,7 +96,8 @@ test('a committed entry of a later epoch ends the stream to the leader before', 
   const b = await bench.on('b');
   const { epoch } = bench.store.campaign('c');
   bench.link.sawEpoch(epoch);
-  expect([b.isClosed, bench.link.isOnLeader]).toEqual([true, false]);
+  // Whoever relied on hearing it looks for itself from now on.
+  expect([b.isClosed, bench.link.isOnLeader, bench.lost]).toEqual([true, false, 1]);
   await bench.runtime.pass(LOOK_MS);
   expect(bench.newest.serverId).toBe('c');
   b.handler.onFrame(bench.ping());

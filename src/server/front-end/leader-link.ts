@@ -258,9 +258,7 @@ export class LeaderLink {
   }
 
   #lost(line: Line, isAnswered: boolean): void {
-    this.#line = null;
-    line.stream.close();
-    this.#options.onLost?.();
+    this.#hangUp();
     if (line.position === null) {
       this.#hasFailed = !isAnswered;
       this.#plan(SEEK_MS / 2);
@@ -273,8 +271,10 @@ export class LeaderLink {
 
   #hangUp(): void {
     const line = this.#line;
+    if (line === null) return;
     this.#line = null;
-    line?.stream.close();
+    line.stream.close();
+    this.#options.onLost?.();
   }
 
   #nowMs(): number {

@@ -1,3 +1,4 @@
+/** Frames from front ends to the leader, to and from what the general codec takes: all of them but for what comes with every operation. */
 import type { Identity } from '../../api/entry.ts';
 import type {
   BulkReattachment,

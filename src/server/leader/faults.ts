@@ -6,11 +6,15 @@ import type { Command, SessionId } from '../../api/entry.ts';
 import type { ReadQuery } from '../../api/wire.ts';
 import { type CoreFault, canonicalJson, type FaultStep, sha256 } from '../../core/index.ts';
 import type { Logger } from '../../platform/runtime.ts';
-import { type Batch, prepend } from './inbox.ts';
+import { type Asked, type Batch, prepend } from './inbox.ts';
 import { NOBODY, type Outgoing } from './outbox.ts';
 
 /** Told to whoever sends again what threw. */
-export const MADE_IT_FAIL = 'this request has made the state machine fail before';
+export const MADE_IT_FAIL = {
+  type: 'rejected',
+  code: 'INVALID',
+  message: 'this request has made the state machine fail before',
+} as const;
 
 const REMEMBERED_MAX = 1_000;
 /** The same name failing again after its quarantine: something else is wrong, and going on would be guessing. */
@@ -19,9 +23,7 @@ const FAULTS_PER_NAME_MAX = 3;
 const OWN_FAULTS_MAX = 3;
 
 /** Who sent what was left out, and what they are told. */
-export interface Culprit {
-  readonly from: Outgoing;
-  readonly id: number;
+export interface Culprit extends Asked {
   readonly message: string;
   /** For its client it is over from now on; null: it sent nothing for a session. */
   readonly session: SessionId | null;

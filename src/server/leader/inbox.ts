@@ -179,8 +179,8 @@ export class Inbox {
   }
 }
 
-/** Everything but what gives something back or keeps it. */
-function isRefusable(body: Command | ReadQuery): boolean {
+/** Everything but what gives something back or keeps it: only that may be refused because there is too much (rule S9). */
+export function isRefusable(body: Command | ReadQuery): boolean {
   return (
     body.type === 'acquire' ||
     body.type === 'openSession' ||

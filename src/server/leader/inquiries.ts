@@ -32,7 +32,7 @@ export class Inquiries {
     if (problem !== null) return refuseAll(commands, `this command is malformed: ${problem}`);
     // Each rebuild takes as long as the log: scripts that try again must not keep the leader at it (rule C13).
     if (commands.some((command) => this.#parts.faults.isKnown(command)))
-      return refuseAll(commands, MADE_IT_FAIL);
+      return refuseAll(commands, MADE_IT_FAIL.message);
     const results = (await this.#ask(commands)) as readonly CommandResult[];
     for (const [i, command] of commands.entries()) {
       const isDone = results[i]?.type === 'done';

@@ -3,9 +3,16 @@
  * the next entry is applied, so the state it reads is exactly the committed one.
  */
 import type { Command, CommandResult, LockEvent, SessionId } from '../../api/entry.ts';
-import type { BulkReattachment, KeepaliveRequest, KeepaliveStatus, Mark, Position } from '../../api/wire.ts';
+import type {
+  BulkReattachment,
+  KeepaliveRequest,
+  KeepaliveStatus,
+  Mark,
+  Position,
+  Rejected,
+} from '../../api/wire.ts';
 import { type Applied, liveSessions, read, type State, sessionStatus } from '../../core/index.ts';
-import type { Batch } from './inbox.ts';
+import type { Asked, Batch } from './inbox.ts';
 import { Leases } from './leases.ts';
 import { sessionToTell } from './notices.ts';
 import { Outbox, type Outgoing } from './outbox.ts';
@@ -125,16 +132,8 @@ export class Publisher {
   }
 
   /** Refused without any state: needs no commit. */
-  reject(
-    to: Outgoing,
-    id: number,
-    position: Position,
-    code: 'UNAVAILABLE' | 'INVALID',
-    message: string,
-    retryAfterMs?: number,
-  ): void {
-    const later = retryAfterMs === undefined ? {} : { retryAfterMs };
-    this.#outbox.answer(to, id, { type: 'rejected', code, message, ...later });
+  reject({ from, id }: Asked, rejected: Rejected, position: Position): void {
+    this.#outbox.answer(from, id, rejected);
     this.#outbox.flush(position);
   }
 

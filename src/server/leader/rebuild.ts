@@ -46,9 +46,9 @@ export function leaveOut(batch: Batch, fault: CoreFault, parts: LeaveOutParts): 
   const culprit = faults.blame(fault.step, batch, fault);
   if (culprit === null) return;
   if (culprit.session !== null) publisher.leases.condemn(culprit.session);
-  publisher.reject(culprit.from, culprit.id, position, 'INVALID', culprit.message);
+  publisher.reject(culprit, { type: 'rejected', code: 'INVALID', message: culprit.message }, position);
   // The same request may wait already, sent again after a broken stream.
   const isKnown = (body: Command | ReadQuery): boolean => faults.isKnown(body);
   const repeats = [...takeOut(batch, isKnown), ...inbox.takeOut(isKnown)];
-  for (const { from, id } of repeats) publisher.reject(from, id, position, 'INVALID', MADE_IT_FAIL);
+  for (const repeat of repeats) publisher.reject(repeat, MADE_IT_FAIL, position);
 }

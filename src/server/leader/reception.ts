@@ -4,7 +4,14 @@
  */
 import { ok as assert } from 'node:assert';
 import type { Attach, Identity } from '../../api/entry.ts';
-import type { BulkReattachment, Position, RelayFrame, RelayRequest } from '../../api/wire.ts';
+import {
+  type BulkReattachment,
+  type Position,
+  type Rejected,
+  type RelayFrame,
+  type RelayRequest,
+  unavailable,
+} from '../../api/wire.ts';
 import { levelOf, type State } from '../../core/index.ts';
 import { Clients } from './clients.ts';
 import { type Faults, MADE_IT_FAIL } from './faults.ts';
@@ -14,8 +21,11 @@ import type { FrontEndLink, Outgoing } from './outbox.ts';
 import type { Publisher } from './publisher.ts';
 import type { RecentEvents } from './recent-events.ts';
 
-const LEVEL_REFUSAL =
-  'exclusive locks without re-entrancy alone are available until every replica of this group is connected and of a version that knows others';
+const LEADS_NO_MORE = unavailable('this server does not lead any more');
+const INBOX_FULL = unavailable('too many requests wait for the log');
+const LEVEL_TOO_LOW = unavailable(
+  'exclusive locks without re-entrancy alone are available until every replica of this group is connected and of a version that knows others',
+);
 
 /** The leader it works for. */
 export interface Receiving {
@@ -127,24 +137,24 @@ export class Reception {
   #take(from: Outgoing, { id, body: asked }: RelayRequest, nowMs: number): void {
     const body = this.#bound(asked, from);
     if (body.type === 'attach') this.#renewFor(body, nowMs);
-    if (!this.#leader.isLeading) {
-      if (this.#connected.has(from.link)) return;
-      this.#reject(from, id, 'UNAVAILABLE', 'this server does not lead any more');
-    } else if (this.#faults.isKnown(body)) {
-      this.#reject(from, id, 'INVALID', MADE_IT_FAIL);
-    } else if (body.type === 'acquire' && this.#leader.quietMs > 0) {
+    // The front end sends it again to the successor.
+    if (!this.#leader.isLeading && this.#connected.has(from.link)) return;
+    const rejected = this.#rejectedNow(body);
+    if (rejected !== null) this.#reject(from, id, rejected);
+    else if (!this.#inbox.push(body, from, id)) this.#reject(from, id, INBOX_FULL);
+  }
+
+  /** Null: it may wait for a place in the log. */
+  #rejectedNow(body: RelayRequest['body']): Rejected | null {
+    if (!this.#leader.isLeading) return LEADS_NO_MORE;
+    if (this.#faults.isKnown(body)) return MADE_IT_FAIL;
+    if (body.type === 'acquire') {
       const { quietMs } = this.#leader;
-      const seconds = Math.ceil(quietMs / 1000);
-      const message = `a new lineage has begun: nothing is granted for another ${seconds} s, until the locks of the one before are over`;
-      this.#publisher.reject(from, id, this.#leader.position, 'UNAVAILABLE', message, quietMs);
-    } else if (body.type === 'acquire' && levelOf(body) > this.#leader.state.behaviour) {
+      if (quietMs > 0) return quietFor(quietMs);
       // Refused for good it would be by the core, at this level; but it waits for a replica alone (rule C15).
-      this.#reject(from, id, 'UNAVAILABLE', LEVEL_REFUSAL);
-    } else if (this.#acquireRefusal !== null && this.#isRefused(body)) {
-      this.#reject(from, id, 'UNAVAILABLE', this.#acquireRefusal);
-    } else if (!this.#inbox.push(body, from, id)) {
-      this.#reject(from, id, 'UNAVAILABLE', 'too many requests wait for the log');
+      if (levelOf(body) > this.#leader.state.behaviour) return LEVEL_TOO_LOW;
     }
+    return this.#acquireRefusal !== null && this.#isRefused(body) ? unavailable(this.#acquireRefusal) : null;
   }
 
   #isRefused({ type }: RelayRequest['body']): boolean {
@@ -169,8 +179,8 @@ export class Reception {
     return this.#publisher.isAttached(body.session, from) ? body : { ...body, attach: 0 };
   }
 
-  #reject(from: Outgoing, id: number, code: 'UNAVAILABLE' | 'INVALID', message: string): void {
-    this.#publisher.reject(from, id, this.#leader.position, code, message);
+  #reject(from: Outgoing, id: number, rejected: Rejected): void {
+    this.#publisher.reject({ from, id }, rejected, this.#leader.position);
   }
 
   /** An attach that will be accepted counts as a keepalive from its arrival on, however long it waits (rules S3, S6). */
@@ -179,6 +189,13 @@ export class Reception {
     if (session === undefined || session.secretHash !== secretHash || attach <= session.attach) return;
     this.#publisher.leases.renew(id, nowMs);
   }
+}
+
+/** Rule S10: holders of the lineage before may still believe. */
+function quietFor(quietMs: number): Rejected {
+  const seconds = Math.ceil(quietMs / 1000);
+  const message = `a new lineage has begun: nothing is granted for another ${seconds} s, until the locks of the one before are over`;
+  return { ...unavailable(message), retryAfterMs: quietMs };
 }
 
 function introduce(from: Outgoing, identity: Identity): void {

@@ -38,6 +38,7 @@ const NOTHING = (): void => undefined;
 /** After a hand-over the others get so long to win before it campaigns again. */
 const HOLD_BACK_MS = 2_000;
 const NEW_LINEAGE_COMMAND = 'leasehold group new-lineage';
+
 export class Member {
   readonly frontEnd: FrontEnd;
   readonly #options: MemberOptions;
