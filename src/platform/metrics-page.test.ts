@@ -1,7 +1,7 @@
 /** docs/METRICS.md against the program: every metric is in its table, with its type, labels and help text, and no other is. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { createMetrics } from './metrics.ts';
+import { createMetrics } from './prometheus.ts';
 
 interface Row {
   readonly name: string;

@@ -7,7 +7,7 @@ import { BUCKETS } from '../api/limits.ts';
 import { bucketOf } from '../api/names.ts';
 import { MemoryLog } from '../log/memory-log.ts';
 import { MemoryStore } from '../log/memory-store.ts';
-import { silentSidecarMetrics } from '../platform/metrics.ts';
+import { silentSidecarMetrics } from '../platform/metrics.fixture.ts';
 import { Replica } from '../server/member/replica.ts';
 import type { StreamLine } from './service.ts';
 import { ShardedService, shardAlias } from './sharded-service.ts';

@@ -7,7 +7,8 @@ import { type DirectoryLock, lockDirectory } from '../../log/embedded/directory-
 import type { ManifestError, ManifestNotice } from '../../platform/manifests/format.ts';
 import { type LoadResult, loadManifests } from '../../platform/manifests/load.ts';
 import { watchManifests } from '../../platform/manifests/watch.ts';
-import { createMetrics, type Metrics } from '../../platform/metrics.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import { createMetrics } from '../../platform/prometheus.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { startAdminServer } from '../../server/grpc/admin-server.ts';
 import { ADMIN_SOCKET } from '../../server/grpc/socket.ts';

@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import { parseDuration } from '../../api/duration.ts';
 import { lockDirectory } from '../../log/embedded/directory-lock.ts';
-import { createMetrics, type Metrics } from '../../platform/metrics.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import { createMetrics } from '../../platform/prometheus.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { loadProtocol } from '../../server/grpc/proto.ts';
 import { type ConnectMethod, connectMethod } from '../../server/grpc/streams.ts';

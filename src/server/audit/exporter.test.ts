@@ -5,7 +5,7 @@ import { LeaderBench } from '../../../test/support/virtual/leader-bench.ts';
 import type { HistoryEntry } from '../../api/entry.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
-import { silentAuditMetrics } from '../../platform/metrics.ts';
+import { silentAuditMetrics } from '../../platform/metrics.fixture.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
 import { Leader } from '../leader/leader.ts';
 import { history } from '../snapshots/recovery.ts';

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { acquireCommand, namespaceConfig, openCommand } from '../../../test/support/core.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
-import { silentAuditMetrics } from '../../platform/metrics.ts';
+import { silentAuditMetrics } from '../../platform/metrics.fixture.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
 import { Leader } from '../leader/leader.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Pod, TTL_MS } from '../../../test/support/virtual/pod.ts';
 import { VirtualGroup, type VirtualServer } from '../../../test/support/virtual/virtual-group.ts';
 import { HaltedError } from '../../log/port.ts';
-import { createMetrics } from '../../platform/metrics.ts';
+import { createMetrics } from '../../platform/prometheus.ts';
 import { Sidecar } from '../../sidecar/sidecar.ts';
 import { MemoryStateStore } from '../../sidecar/state-store.ts';
 

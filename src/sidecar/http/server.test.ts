@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { HttpClient, sendBytes } from '../../../test/support/http/client.ts';
 import { serveFake } from '../../../test/support/http/serve-fake.ts';
-import { createMetrics } from '../../platform/metrics.ts';
+import { createMetrics } from '../../platform/prometheus.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
 import { createHealthApi, listenHttp } from './index.ts';
 

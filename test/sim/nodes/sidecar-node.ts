@@ -4,7 +4,7 @@
  */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
 import type { SessionId } from '../../../src/api/entry.ts';
-import { silentSidecarMetrics } from '../../../src/platform/metrics.ts';
+import { silentSidecarMetrics } from '../../../src/platform/metrics.fixture.ts';
 import type { Deadline } from '../../../src/sidecar/service.ts';
 import { Sidecar } from '../../../src/sidecar/sidecar.ts';
 import { MemoryStateStore, type SidecarRecord } from '../../../src/sidecar/state-store.ts';

@@ -7,7 +7,7 @@ import type { LeaseholdError } from '../../../src/api/errors.ts';
 import type { LockView } from '../../../src/api/wire.ts';
 import { MemoryLog } from '../../../src/log/memory-log.ts';
 import { MemoryStore } from '../../../src/log/memory-store.ts';
-import { silentSidecarMetrics } from '../../../src/platform/metrics.ts';
+import { silentSidecarMetrics } from '../../../src/platform/metrics.fixture.ts';
 import { Replica } from '../../../src/server/member/replica.ts';
 import type { Connect } from '../../../src/sidecar/group-client.ts';
 import type { AcquireOptions, Granted, OpenOptions, StreamLine } from '../../../src/sidecar/service.ts';

@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { LeaseholdError } from '../../../src/api/errors.ts';
-import { createMetrics } from '../../../src/platform/metrics.ts';
+import { createMetrics } from '../../../src/platform/prometheus.ts';
 import { createSystemRuntime } from '../../../src/platform/system-runtime.ts';
 import { loadProtocol } from '../../../src/server/grpc/proto.ts';
 import { connectMethod } from '../../../src/server/grpc/streams.ts';

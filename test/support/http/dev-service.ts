@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DevNamespace } from '../../../src/cli/dev/namespace.ts';
 import { loadManifests } from '../../../src/platform/manifests/load.ts';
-import { createMetrics } from '../../../src/platform/metrics.ts';
+import { createMetrics } from '../../../src/platform/prometheus.ts';
 import { createSystemRuntime } from '../../../src/platform/system-runtime.ts';
 import { Sidecar } from '../../../src/sidecar/sidecar.ts';
 import { FileStateStore } from '../../../src/sidecar/state-file.ts';

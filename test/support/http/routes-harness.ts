@@ -1,7 +1,7 @@
 /** The HTTP API over a service under test, on a free port, with what the suites of the routes do over and over. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { createMetrics } from '../../../src/platform/metrics.ts';
+import { createMetrics } from '../../../src/platform/prometheus.ts';
 import type { Runtime } from '../../../src/platform/runtime.ts';
 import { createHttpApi, type HttpServer, listenHttp } from '../../../src/sidecar/http/index.ts';
 import type { SidecarService } from '../../../src/sidecar/service.ts';

@@ -1,5 +1,6 @@
 /** The HTTP API over a `FakeSidecar` on a free port, with what tests look at. */
-import { createMetrics, type Metrics } from '../../../src/platform/metrics.ts';
+import type { Metrics } from '../../../src/platform/metrics.ts';
+import { createMetrics } from '../../../src/platform/prometheus.ts';
 import type { Logger, Runtime } from '../../../src/platform/runtime.ts';
 import { createSystemRuntime } from '../../../src/platform/system-runtime.ts';
 import {

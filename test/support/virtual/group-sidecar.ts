@@ -1,5 +1,5 @@
 /** A real sidecar on a group on virtual time. */
-import { createMetrics } from '../../../src/platform/metrics.ts';
+import { createMetrics } from '../../../src/platform/prometheus.ts';
 import { Sidecar } from '../../../src/sidecar/sidecar.ts';
 import { MemoryStateStore } from '../../../src/sidecar/state-store.ts';
 import type { VirtualGroup, VirtualServer } from './virtual-group.ts';

@@ -1,6 +1,6 @@
 /** The metrics' names and labels are part of what operators build on. */
 import { describe, expect, it } from 'vitest';
-import { createMetrics, silentServerMetrics, silentSidecarMetrics } from './metrics.ts';
+import { createMetrics } from './prometheus.ts';
 
 const GAUGES = { sessions: 1, heldLocks: 2, waiters: 3, longestQueue: 4, logBytes: 5, snapshotBytes: 6 };
 
@@ -75,15 +75,5 @@ describe('metrics', () => {
     const [one, other] = [createMetrics(), createMetrics()];
     one.server('payouts').leaderChanged();
     expect(await other.text()).not.toContain('payouts');
-  });
-
-  it('the silent twins take everything', () => {
-    silentServerMetrics.committed(1, 1);
-    silentSidecarMetrics.acquired('granted', 1);
-    const read = () => {
-      throw new Error('nobody reads it');
-    };
-    expect(silentServerMetrics.observe(read)()).toBeUndefined();
-    expect(silentSidecarMetrics.observe(read)()).toBeUndefined();
   });
 });
