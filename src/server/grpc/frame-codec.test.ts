@@ -22,10 +22,10 @@ import {
   encodeLeaderFrame,
   encodeServerFrame,
 } from './general-frames.fixture.ts';
-import { FIELDS_PER_FRAME_MAX, ITEMS_PER_FRAME_MAX } from './hot-messages.ts';
 import { loadProtocol, type Message, MessageError } from './proto.ts';
 import { ProtoWriter } from './proto-bytes.ts';
 import { decodeRelayFrame, encodeRelayFrame } from './relay-frames.ts';
+import { FIELDS_PER_FRAME_MAX, ITEMS_PER_FRAME_MAX } from './stream-messages.ts';
 
 const protocol = loadProtocol();
 const codecs = frameCodecs(protocol);

@@ -36,6 +36,9 @@ import {
   writeRequests,
 } from './frame-parts.ts';
 import { checkFormat, decodeRequest } from './frames.ts';
+import type { Protocol } from './proto.ts';
+import { lengthTag, numberTag, ProtoReader, ProtoWriter } from './proto-bytes.ts';
+import { decodeRelayFrame, decodeRelayRequest, encodeRelayFrame } from './relay-frames.ts';
 import {
   FIELDS_PER_FRAME_MAX,
   ITEMS_PER_FRAME_MAX,
@@ -46,10 +49,20 @@ import {
   readPosition,
   tooMany,
   writeIdentity,
-} from './hot-messages.ts';
-import type { Protocol } from './proto.ts';
-import { lengthTag, numberTag, ProtoReader, ProtoWriter } from './proto-bytes.ts';
-import { decodeRelayFrame, decodeRelayRequest, encodeRelayFrame } from './relay-frames.ts';
+} from './stream-messages.ts';
+
+const N1 = numberTag(1);
+const N3 = numberTag(3);
+const N5 = numberTag(5);
+const N6 = numberTag(6);
+const N7 = numberTag(7);
+const L2 = lengthTag(2);
+const L3 = lengthTag(3);
+const L4 = lengthTag(4);
+const L5 = lengthTag(5);
+const L6 = lengthTag(6);
+const L7 = lengthTag(7);
+const L8 = lengthTag(8);
 
 /** Frames of one kind as bytes, and back. */
 export interface Codec<Frame> {
@@ -64,19 +77,6 @@ export interface FrameCodecs {
   readonly relay: Codec<RelayFrame>;
   readonly leader: Codec<LeaderFrame>;
 }
-
-const N1 = numberTag(1);
-const N3 = numberTag(3);
-const N5 = numberTag(5);
-const N6 = numberTag(6);
-const N7 = numberTag(7);
-const L2 = lengthTag(2);
-const L3 = lengthTag(3);
-const L4 = lengthTag(4);
-const L5 = lengthTag(5);
-const L6 = lengthTag(6);
-const L7 = lengthTag(7);
-const L8 = lengthTag(8);
 
 /** The general codec, for messages that are rare. */
 interface General {

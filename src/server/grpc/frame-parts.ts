@@ -34,15 +34,12 @@ import {
   writeAcquire,
   writeCancel,
   writeGrantedEvent,
-  writeKeepaliveAnswer,
-  writeKeepaliveRequest,
-  writeMark,
   writeOneNumber,
-  writePosition,
   writeRelease,
 } from './hot-messages.ts';
 import { checkIntegers, type Message, MessageError } from './proto.ts';
 import { lengthTag, numberTag, type ProtoReader, type ProtoWriter } from './proto-bytes.ts';
+import { writeKeepaliveAnswer, writeKeepaliveRequest, writeMark, writePosition } from './stream-messages.ts';
 
 const N1 = numberTag(1);
 const N2 = numberTag(2);

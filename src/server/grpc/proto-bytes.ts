@@ -266,3 +266,10 @@ export class ProtoReader {
     return this.#bytes;
   }
 }
+
+/** Lists that are not empty were made here. A copy for each item would let one frame with many of them stop the process. */
+export function added<T>(list: readonly T[], item: T): readonly T[] {
+  if (list.length === 0) return [item];
+  (list as T[]).push(item);
+  return list;
+}
