@@ -1,5 +1,5 @@
 /**
- * One lock server process: a member of its group, with the services it offers. Wires everything; what it is wired of knows nothing of
+ * One lock server process: a replica of its group, with the services it offers at its addresses. What it is wired of knows nothing of
  * files, addresses and signals.
  */
 import type { RequestListener } from 'node:http';
@@ -9,29 +9,22 @@ import { LogUnavailableError } from '../../log/errors.ts';
 import { openEtcdLog } from '../../log/etcd/etcd-log.ts';
 import type { LockLog } from '../../log/port.ts';
 import { pause } from '../../platform/pause.ts';
-import { createMetrics } from '../../platform/prometheus.ts';
 import { labelled, type Runtime } from '../../platform/runtime.ts';
-import type { Shard } from '../../server/front-end/admission.ts';
 import { adminService } from '../../server/grpc/admin.ts';
 import { type AdminServer, startAdminListener, startAdminServer } from '../../server/grpc/admin-server.ts';
 import { HealthService } from '../../server/grpc/health.ts';
 import { inspectService } from '../../server/grpc/inspect.ts';
 import { lockService } from '../../server/grpc/lock-service.ts';
-import { PeerCalls } from '../../server/grpc/peer-calls.ts';
 import { loadProtocol, type Protocol } from '../../server/grpc/proto.ts';
-import { relayDialer } from '../../server/grpc/relay-client.ts';
-import { forPeers, RelayService } from '../../server/grpc/relay-service.ts';
+import { forPeers, type RelayService } from '../../server/grpc/relay-service.ts';
 import type { Served } from '../../server/grpc/served.ts';
 import { connectMethod, relayMethod } from '../../server/grpc/streams.ts';
-import { GroupReplica } from '../../server/member/group-replica.ts';
-import { Member } from '../../server/member/member.ts';
-import { Metering } from '../../server/member/metering.ts';
+import type { Member } from '../../server/member/member.ts';
 import { createHealthApi, type HttpServer, listenHttp } from '../../sidecar/http/index.ts';
-import { bucketsIn } from '../bucket-ranges.ts';
 import { parseAddress } from '../config-file.ts';
-import { auditBeside } from './audit.ts';
 import type { ServerConfig } from './config.ts';
 import { bindGrpc, cannotBeHad, closeGrpc, createGrpcServer } from './listen.ts';
+import { startReplica } from './replica.ts';
 import { loadSecurity, type ServerSecurity } from './security.ts';
 
 const LOCK_SERVICE = 'leasehold.v1.LockService';
@@ -62,89 +55,30 @@ export interface LockServer {
 /** Rejects with UnavailableError when an address cannot be had, with UsageError when a file cannot. Waits for etcd as long as that takes. */
 export async function startLockServer(options: LockServerOptions): Promise<LockServer> {
   const { config, namespace } = options;
-  const { serverId } = config;
-  const served = `${namespace.namespace}/${namespace.name}`;
-  const logger = labelled(options.runtime.logger, { namespace: served, server: serverId });
-  const runtime = { ...options.runtime, logger };
+  const labels = { namespace: `${namespace.namespace}/${namespace.name}`, server: config.serverId };
+  const runtime = { ...options.runtime, logger: labelled(options.runtime.logger, labels) };
   const protocol = loadProtocol();
   const security = loadSecurity(config, namespace, { runtime, beside: options.beside });
   const log = await openLog(config, security, runtime);
-  const metrics = createMetrics({ processMetrics: true });
-  const serverMetrics = metrics.server(namespace.name);
-  const metering = new Metering(serverMetrics);
   const health = new HealthService([LOCK_SERVICE]);
-  const audit = auditBeside(config.audit, {
-    runtime,
-    log,
-    group: served,
-    metrics: metrics.audit(namespace.name),
-  });
-  const relay: RelayService = new RelayService({
-    method: relayMethod(protocol),
-    timers: runtime.timers,
-    leader: () => member.leader,
-    identifyPeer: security.identifyPeer,
-  });
-  const member: Member = Member.start({
-    runtime,
-    log,
-    serverId,
-    config: namespace,
-    configuredBy: config.configuredBy,
-    suspicion: config.suspicion,
-    dial: relayDialer({
-      method: relayMethod(protocol),
-      timers: runtime.timers,
-      serverId,
-      addresses: config.peers,
-      dial: security.dial,
-    }),
-    replicas: Object.keys(config.peers).length,
-    shard: shardOf(config),
-    onCommitted: (entry, stats) => metering.committed(entry, stats),
-    onDeposed: () => relay.closeAll(),
-    onMark: (outcome) => serverMetrics.markShown(outcome),
-    onRolledBack: () => {
-      serverMetrics.halted();
-      health.stopServing();
-    },
+  const replica = startReplica({
+    ...{ config, namespace, runtime, protocol, security, log },
+    onRolledBack: () => health.stopServing(),
     onReplaced: options.onReplaced,
-    ...(audit === null ? {} : { whileLeading: audit.whileLeading }),
     onHalted: options.onHalted,
   });
-  const own: Served = {
-    alias: namespace.name,
-    replica: new GroupReplica({
-      ...{ member, log, runtime, serverId },
-      ...(config.audit === undefined ? {} : { auditSink: config.audit.sink }),
-    }),
-    isConfigurable: config.configuredBy === 'admin',
-  };
-  const peers = new PeerCalls({
-    protocol,
-    log,
-    runtime,
-    serverId,
-    addresses: config.peers,
-    dial: security.dial,
-  });
+  const { member, relay, metrics, served, peers } = replica;
   const servers = {
     clients: clientServer(protocol, { runtime, member, health, security }),
-    replicas: replicaServer(protocol, { relay, security, passedOn: { ...own, peers, isPassedOn: true } }),
+    replicas: replicaServer(protocol, { relay, security, passedOn: { ...served, peers, isPassedOn: true } }),
   };
-  const unobserve = [
-    serverMetrics.observe(() => member.gauges() ?? NOTHING_YET),
-    serverMetrics.observeSpace(() => member.space),
-  ];
   let http: HttpServer | null = null;
   const admins: AdminServer[] = [];
   const stop = async (): Promise<void> => {
-    for (const end of unobserve) end();
     health.close();
     for (const admin of admins) await admin.close();
-    await member.stop();
+    await replica.stop();
     security.close();
-    await audit?.close();
     await Promise.all([
       ...Object.values(servers).map((server) => closeGrpc(server, runtime.timers)),
       http?.close(),
@@ -152,7 +86,7 @@ export async function startLockServer(options: LockServerOptions): Promise<LockS
   };
   try {
     await listen(servers, config, security);
-    await serveOperators(config, { security, runtime, served: { ...own, peers }, admins });
+    await serveOperators(config, { security, runtime, served: { ...served, peers }, admins });
     http = await listenHttp({
       listener: statusOr(member, createHealthApi({ runtime, metrics, ready: () => member.halted === null })),
       ...parseAddress(config.listen.health),
@@ -202,13 +136,6 @@ function replicaServer(
     server.addService(protocol.service(name), forPeers(service, security.identifyPeer));
   }
   return server;
-}
-
-const NOTHING_YET = { sessions: 0, heldLocks: 0, waiters: 0, longestQueue: 0, logBytes: 0, snapshotBytes: 0 };
-
-function shardOf({ buckets, mapVersion }: ServerConfig): () => Shard {
-  const shard = { mapVersion, serves: bucketsIn(buckets) };
-  return () => shard;
 }
 
 async function listen(
