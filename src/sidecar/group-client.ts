@@ -3,7 +3,7 @@
  * attaches the sessions again and sends again what was not answered. Every request here can be repeated without harm.
  */
 import type { LockEvent, SessionId } from '../api/entry.ts';
-import { FORMAT_VERSION, TTL_MS_MAX } from '../api/limits.ts';
+import { FORMAT_VERSION } from '../api/limits.ts';
 import type {
   AnswerBody,
   ClientHandler,
@@ -20,7 +20,8 @@ import type {
   StreamRefusal,
 } from '../api/wire.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
-import { type Moment, momentOf } from './lease-clock.ts';
+import { Keepalives } from './keepalives.ts';
+import type { Moment } from './lease-clock.ts';
 
 /** What the client needs of a session on it; `GroupSession` is the one there is. */
 export interface AttachableSession {
@@ -54,8 +55,6 @@ const RECONNECT_MS_MIN = 50;
 const RECONNECT_MS_MAX = 1_000;
 /** A stream that proves who this is anew and is not taken is tried again after so long. */
 const RENEW_RETRY_MS = 5_000;
-/** Keepalives remembered until their answer; older ones cannot move a deadline any more. */
-const KEEPALIVES_REMEMBERED_MAX = 64;
 
 export interface MarkKeeping {
   readonly mark?: Mark | null;
@@ -79,10 +78,7 @@ export class GroupClient {
   #answered = new Map<number, (answer: AnswerBody) => void>();
   #outgoing: ClientRequest[] = [];
   #isFlushPlanned = false;
-  #lastKeepalive = 0;
-  readonly #keepalivesSent = new Map<number, Moment>();
-  #keepaliveTimer: Timer | null = null;
-  #keepaliveEveryMs = TTL_MS_MAX / 5;
+  readonly #keepalives: Keepalives;
   /** The front end has said that nobody leads, and not yet that somebody does. */
   #isLeaderless = false;
   /** So long it is believed that it does what it can. */
@@ -105,6 +101,7 @@ export class GroupClient {
     { mark = null, keepMark = () => undefined }: MarkKeeping = {},
   ) {
     this.runtime = runtime;
+    this.#keepalives = new Keepalives(runtime, () => this.#keepalive());
     this.#connect = connect;
     this.#mark = mark;
     this.#keepMark = keepMark;
@@ -166,7 +163,7 @@ export class GroupClient {
     this.#change?.cancel();
     this.#firstWord?.cancel();
     this.#renewal?.cancel();
-    this.#keepaliveTimer?.cancel();
+    this.#keepalives.stop();
     this.#stream?.close();
     this.#stream = null;
   }
@@ -233,11 +230,7 @@ export class GroupClient {
 
   add(session: AttachableSession): void {
     this.#sessions.add(session);
-    const everyMs = session.ttlMs / 5;
-    if (everyMs < this.#keepaliveEveryMs || this.#keepaliveTimer === null) {
-      this.#keepaliveEveryMs = Math.min(everyMs, this.#keepaliveEveryMs);
-      this.#planKeepalive();
-    }
+    if (!this.#isClosed) this.#keepalives.cover(session.ttlMs);
     if (this.#stream !== null) session.connected();
   }
 
@@ -249,10 +242,7 @@ export class GroupClient {
   remove(session: AttachableSession): void {
     this.#sessions.delete(session);
     this.#byId.delete(session.id);
-    if (this.#sessions.size > 0) return;
-    this.#keepaliveTimer?.cancel();
-    this.#keepaliveTimer = null;
-    this.#keepaliveEveryMs = TTL_MS_MAX / 5;
+    if (this.#sessions.size === 0) this.#keepalives.stop();
   }
 
   /**
@@ -358,16 +348,8 @@ export class GroupClient {
     this.#believedUntilMs = Number.NEGATIVE_INFINITY;
     this.#answered = new Map();
     this.#outgoing = [];
-    this.#keepalivesSent.clear();
+    this.#keepalives.forget();
     for (const session of this.#sessions) session.disconnected();
-  }
-
-  #planKeepalive(): void {
-    this.#keepaliveTimer?.cancel();
-    this.#keepaliveTimer = this.runtime.timers.after(this.#keepaliveEveryMs, () => {
-      this.#keepalive();
-      this.#planKeepalive();
-    });
   }
 
   /** Until this front end has had its time: it does not answer, and does not say why (rule S8). */
@@ -378,7 +360,10 @@ export class GroupClient {
   }
 
   #awaitFirstWord(): void {
-    const waitMs = Math.min(FIRST_WORD_MS * 2 ** Math.max(0, this.#failures - 1), 2 * this.#keepaliveEveryMs);
+    const waitMs = Math.min(
+      FIRST_WORD_MS * 2 ** Math.max(0, this.#failures - 1),
+      2 * this.#keepalives.everyMs,
+    );
     const afterMs = waitMs * (1 + this.runtime.random.fraction() / 4);
     this.#firstWord = this.runtime.timers.after(afterMs, () => {
       const hasAsked = [...this.#sessions].some(
@@ -399,8 +384,9 @@ export class GroupClient {
       this.#change?.cancel();
       this.#change = null;
     }
-    if (dueMs > this.#keepaliveEveryMs) return;
-    const spreadMs = (5 * this.#keepaliveEveryMs) / 8;
+    const { everyMs } = this.#keepalives;
+    if (dueMs > everyMs) return;
+    const spreadMs = (5 * everyMs) / 8;
     const afterMs = Math.max(0, dueMs) + spreadMs * this.runtime.random.fraction();
     this.#change ??= this.runtime.timers.after(afterMs, () => {
       this.#change = null;
@@ -413,19 +399,13 @@ export class GroupClient {
     this.#planChange();
     const sessions = [...this.#sessions].flatMap((session) => session.keepalive() ?? []);
     if (sessions.length === 0) return;
-    const number = ++this.#lastKeepalive;
-    this.#keepalivesSent.set(number, momentOf(this.runtime.clock));
-    for (const old of this.#keepalivesSent.keys()) {
-      if (this.#keepalivesSent.size <= KEEPALIVES_REMEMBERED_MAX) break;
-      this.#keepalivesSent.delete(old);
-    }
+    const number = this.#keepalives.number();
     this.#stream.send({ format: FORMAT_VERSION, requests: [], keepalive: { number, sessions } });
   }
 
   /** Rule S2: the deadline counts from when *this* keepalive was sent, not from another one's time or the answer's. */
   #keepaliveAnswered({ number, sessions }: KeepaliveAnswer): void {
-    const sent = this.#keepalivesSent.get(number);
-    this.#keepalivesSent.delete(number);
+    const sent = this.#keepalives.takeSent(number);
     if (sent === undefined) return;
     for (const status of sessions) this.#byId.get(status.session)?.kept(status, sent);
   }

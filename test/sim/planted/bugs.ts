@@ -36,9 +36,9 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'an answer is matched to a later keepalive',
     rule: 'S2',
-    file: 'src/sidecar/group-client.ts',
-    from: 'const sent = this.#keepalivesSent.get(number);',
-    to: 'const sent = [...this.#keepalivesSent.values()].at(-1);',
+    file: 'src/sidecar/keepalives.ts',
+    from: 'const sent = this.#sent.get(number);',
+    to: 'const sent = [...this.#sent.values()].at(-1);',
     change: (plan) => ({
       ...plan,
       logLatencyMs: { from: 800, to: 4_000 },

@@ -168,7 +168,7 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
     name: 'a sidecar stays with a front end that does not answer',
     rule: 'S8',
     file: 'src/sidecar/group-client.ts',
-    from: 'if (dueMs > this.#keepaliveEveryMs) return;',
+    from: 'if (dueMs > everyMs) return;',
     to: 'if (dueMs > Number.NEGATIVE_INFINITY) return;',
     change: group([['linkStall', 10_000]]),
   },
