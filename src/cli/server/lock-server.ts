@@ -55,14 +55,15 @@ export interface LockServer {
 /** Rejects with UnavailableError when an address cannot be had, with UsageError when a file cannot. Waits for etcd as long as that takes. */
 export async function startLockServer(options: LockServerOptions): Promise<LockServer> {
   const { config, namespace } = options;
-  const labels = { namespace: `${namespace.namespace}/${namespace.name}`, server: config.serverId };
-  const runtime = { ...options.runtime, logger: labelled(options.runtime.logger, labels) };
+  const group = `${namespace.namespace}/${namespace.name}`;
+  const logger = labelled(options.runtime.logger, { namespace: group, server: config.serverId });
+  const runtime = { ...options.runtime, logger };
   const protocol = loadProtocol();
   const security = loadSecurity(config, namespace, { runtime, beside: options.beside });
   const log = await openLog(config, security, runtime);
   const health = new HealthService([LOCK_SERVICE]);
   const replica = startReplica({
-    ...{ config, namespace, runtime, protocol, security, log },
+    ...{ config, namespace, group, runtime, protocol, security, log },
     onRolledBack: () => health.stopServing(),
     onReplaced: options.onReplaced,
     onHalted: options.onHalted,

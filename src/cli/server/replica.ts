@@ -25,6 +25,8 @@ import type { ServerSecurity } from './security.ts';
 export interface ReplicaParts {
   readonly config: ServerConfig;
   readonly namespace: NamespaceConfig;
+  /** Its full name. */
+  readonly group: string;
   readonly runtime: Runtime;
   readonly protocol: Protocol;
   readonly security: ServerSecurity;
@@ -56,12 +58,11 @@ const NOTHING_YET: ServerGauges = {
 };
 
 export function startReplica(parts: ReplicaParts): Replica {
-  const { config, namespace, runtime, protocol, security, log } = parts;
+  const { config, namespace, group, runtime, protocol, security, log } = parts;
   const { serverId, peers: addresses } = config;
   const metrics = createMetrics({ processMetrics: true });
   const figures = metrics.server(namespace.name);
   const metering = new Metering(figures);
-  const group = `${namespace.namespace}/${namespace.name}`;
   const audit = auditBeside(config.audit, { runtime, log, group, metrics: metrics.audit(namespace.name) });
   const relaying = { method: relayMethod(protocol), timers: runtime.timers };
   const relay: RelayService = new RelayService({

@@ -35,9 +35,10 @@ export async function runServer({ config: file, set }: ConfigFlags): Promise<voi
     runtime.logger.info({ config: redacted(config) }, 'lock server starts');
     let current = namespace.config;
     const start = async (): Promise<void> => {
+      const wanted = current;
       server = await startLockServer({
         config,
-        namespace: current,
+        namespace: wanted,
         runtime,
         beside,
         onHalted: (error) => {
@@ -46,6 +47,7 @@ export async function runServer({ config: file, set }: ConfigFlags): Promise<voi
         },
         onReplaced: () => void startAnew(),
       });
+      if (current !== wanted) void server.member.reconfigure(current);
       runtime.logger.info({ listen: config.listen }, 'lock server serves');
     };
     // Nothing of what it knows holds in the new lineage (rule S10), so nothing is kept: as if the process had been started again.
@@ -55,10 +57,6 @@ export async function runServer({ config: file, set }: ConfigFlags): Promise<voi
       try {
         await server?.stop();
         await start();
-        namespace.watch(runtime.logger, (changed) => {
-          current = changed;
-          void server?.member.reconfigure(changed);
-        });
       } catch (error) {
         console.error(error instanceof Error ? error.message : String(error));
         process.exit(EXIT_UNAVAILABLE);
@@ -66,7 +64,10 @@ export async function runServer({ config: file, set }: ConfigFlags): Promise<voi
       limit.cancel();
     };
     await start();
-    namespace.watch(runtime.logger, (changed) => void server?.member.reconfigure(changed));
+    namespace.watch(runtime.logger, (changed) => {
+      current = changed;
+      void server?.member.reconfigure(changed);
+    });
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
     process.exit(error instanceof UsageError ? EXIT_USAGE : EXIT_UNAVAILABLE);

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer';
 import { describe, expect, test } from 'vitest';
 import { acquireCommand, TTL_MS } from '../../../test/support/core.ts';
 import { attachCommand, LeaderBench } from '../../../test/support/virtual/leader-bench.ts';
-import { LogClosedError } from '../../log/errors.ts';
+import { LogClosedError, LogUnavailableError } from '../../log/errors.ts';
 
 /** How often an append is sent again. */
 const RETRY_MS = 500;
@@ -167,6 +167,15 @@ test('a log that can never be written again stops the leader, with the reason', 
   await bench.runtime.pass(1);
   await refused;
   expect(bench.stopped).toEqual([{ kind: 'failed', error: expect.any(LogClosedError) }]);
+});
+
+test('a leader that cannot give its leadership back has stopped all the same', async () => {
+  const bench = await LeaderBench.start();
+  bench.log.resign = () => Promise.reject(new LogUnavailableError('the storage does not answer'));
+  await bench.runtime.until(bench.leader.stop(), 1_000);
+  expect(bench.leader.isLeading).toBe(false);
+  expect(bench.log.entries.at(-1)?.commands).toEqual([{ type: 'resign', epoch: 1 }]);
+  expect(bench.runtime.logged).toContain('the leadership could not be given back; it runs out by itself');
 });
 
 test('rule S9: a full queue refuses acquires and reads at once, and takes releases', async () => {

@@ -44,7 +44,7 @@ import { Pulse } from './pulse.ts';
 import { leaveOut, recoverPatiently } from './rebuild.ts';
 import { RecentEvents } from './recent-events.ts';
 import { Reception } from './reception.ts';
-import { resigned } from './resigned.ts';
+import { giveBack, resigned } from './resigned.ts';
 import { refuseUnservable, writeProof } from './servable.ts';
 import { Stalls } from './stalls.ts';
 import { takeOverCommand } from './take-over.ts';
@@ -251,7 +251,8 @@ export class Leader {
     this.#stopServing();
     if (!isResigned) return;
     if (this.#isBusy) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
-    await this.#options.log.resign(this.#leadership, successor);
+    const { logger } = this.#runtime;
+    await giveBack(this.#options.log, this.#leadership, { logger, successor });
   }
 
   async #takeOver(birth: Birth): Promise<void> {

@@ -1,5 +1,7 @@
-/** The wait for a resignation to be committed: an orderly stop does not wait for ever. */
-import type { Runtime } from '../../platform/runtime.ts';
+/** How a leader goes in order: it says so in the log, and gives the leadership back. Neither is waited for for ever. */
+import { LogUnavailableError } from '../../log/errors.ts';
+import type { Leadership, LockLog } from '../../log/port.ts';
+import type { Logger, Runtime } from '../../platform/runtime.ts';
 
 const COMMIT_MS_MAX = 5_000;
 
@@ -23,5 +25,19 @@ export async function resigned(
     return false;
   } finally {
     limit.cancel();
+  }
+}
+
+/** From now on somebody else may lead. Where the log does not answer, only once this leadership has run out: whoever stops goes on with that. */
+export async function giveBack(
+  log: LockLog,
+  leadership: Leadership,
+  { logger, successor }: { readonly logger: Logger; readonly successor: string | undefined },
+): Promise<void> {
+  try {
+    await log.resign(leadership, successor);
+  } catch (error) {
+    if (!(error instanceof LogUnavailableError)) throw error;
+    logger.warn({ error }, 'the leadership could not be given back; it runs out by itself');
   }
 }
