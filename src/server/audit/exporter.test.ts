@@ -1,13 +1,14 @@
 /** The exporter over a log in memory: what reaches the sink, whatever happens to sink, log and leadership. */
 import { afterEach, expect, test } from 'vitest';
-import { acquireCommand, namespaceConfig, openCommand } from '../../../test/support/core.ts';
+import { acquireCommand, openCommand } from '../../../test/support/core.ts';
+import { leadAlone } from '../../../test/support/lone-leader.ts';
 import { LeaderBench } from '../../../test/support/virtual/leader-bench.ts';
 import type { HistoryEntry } from '../../api/entry.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
 import { silentAuditMetrics } from '../../platform/metrics.fixture.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
-import { Leader } from '../leader/leader.ts';
+import type { Leader } from '../leader/leader.ts';
 import { history } from '../snapshots/recovery.ts';
 import { AuditExporter } from './exporter.ts';
 import type { AuditBatch } from './records.ts';
@@ -48,22 +49,8 @@ afterEach(async () => {
 });
 
 async function lead(store: MemoryStore, snapshotDueBytes = Number.MAX_SAFE_INTEGER): Promise<Leader> {
-  const log = new MemoryLog(store);
-  const leader = await Leader.start({
-    runtime,
-    log,
-    serverId: 'a',
-    reason: 'test',
-    replicas: 1,
-    tokenFloor: 0,
-    beatWhenIdle: false,
-    onStopped: () => undefined,
-    snapshotDueBytes,
-  });
+  const leader = await leadAlone(store, runtime, { snapshotDueBytes });
   ends.push(() => leader.stop());
-  await leader.submit([
-    { type: 'configure', version: leader.state.configVersion + 1, config: namespaceConfig() },
-  ]);
   return leader;
 }
 

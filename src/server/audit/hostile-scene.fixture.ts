@@ -1,12 +1,13 @@
 /** A leader at work with an exporter beside it, and a sink that does its worst to both. */
 import { expect } from 'vitest';
-import { acquireCommand, namespaceConfig, openCommand } from '../../../test/support/core.ts';
+import { acquireCommand, openCommand } from '../../../test/support/core.ts';
+import { leadAlone } from '../../../test/support/lone-leader.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
 import { silentAuditMetrics } from '../../platform/metrics.fixture.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
-import { Leader } from '../leader/leader.ts';
+import type { Leader } from '../leader/leader.ts';
 import { history } from '../snapshots/recovery.ts';
 import { AuditExporter } from './exporter.ts';
 import type { AuditSink } from './sink.ts';
@@ -53,18 +54,8 @@ export class Scene {
   static async make(): Promise<Scene> {
     const runtime = createSystemRuntime({ logLevel: 'silent' });
     const store = new MemoryStore('l1');
-    const leader = await Leader.start({
-      runtime,
-      log: new MemoryLog(store),
-      serverId: 'a',
-      reason: 'test',
-      tokenFloor: 0,
-      replicas: 1,
-      beatWhenIdle: false,
-      onStopped: () => undefined,
-    });
+    const leader = await leadAlone(store, runtime);
     ends.push(() => leader.stop());
-    await leader.submit([{ type: 'configure', version: 1, config: namespaceConfig() }]);
     const [opened] = await leader.submit([openCommand({ ttlMs: 60_000 })]);
     if (opened?.type !== 'opened') throw new Error('no session');
     return new Scene(store, leader, opened.session, runtime);

@@ -4,12 +4,13 @@
  */
 import { expect, test } from 'vitest';
 import { acquireCommand, namespaceConfig, openCommand, traceOf } from '../../../test/support/core.ts';
+import { leadAlone } from '../../../test/support/lone-leader.ts';
 import type { Command } from '../../api/entry.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
-import { Leader } from '../leader/leader.ts';
+import type { Leader } from '../leader/leader.ts';
 import { recover } from './recovery.ts';
 import { chunksOf } from './snapshot-chunks.ts';
 
@@ -57,20 +58,8 @@ class Scene {
 
   static async start(own: Runtime = runtime): Promise<Scene> {
     const store = new MemoryStore('l1');
-    const leader = await Leader.start({
-      runtime: own,
-      log: new MemoryLog(store),
-      serverId: 'a',
-      reason: 'test',
-      tokenFloor: 0,
-      replicas: 1,
-      beatWhenIdle: false,
-      onStopped: () => undefined,
-      snapshotDueBytes: Number.MAX_SAFE_INTEGER,
-    });
-    const limits = { sessions: 5_000, heldLocks: 1_000_000, locksPerClient: 1_000_000 };
-    await leader.submit([{ type: 'configure', version: 1, config: namespaceConfig(limits) }]);
-    return new Scene(store, leader);
+    const config = namespaceConfig({ sessions: 5_000, heldLocks: 1_000_000, locksPerClient: 1_000_000 });
+    return new Scene(store, await leadAlone(store, own, { config }));
   }
 
   /** Takes so many locks, which stay held. */
