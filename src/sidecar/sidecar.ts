@@ -112,7 +112,9 @@ export class Sidecar implements SidecarService {
 
   /** What keeps namespaces from being served that somebody has to mend; for probes and people. */
   problems(): readonly string[] {
-    return [...this.#targets.values()].flatMap((target) => trouble(target)?.message ?? []);
+    const unkept = this.#unkept();
+    const problems = [...this.#targets.values()].flatMap((target) => trouble(target)?.message ?? []);
+    return unkept === null ? problems : [unkept.message, ...problems];
   }
 
   figures(alias: string): { readonly sessions: number; readonly grants: number; readonly waits: number } {
@@ -128,7 +130,13 @@ export class Sidecar implements SidecarService {
   }
 
   async openSession({ client, ttlMs, keepalive, maxHoldMs = 0 }: OpenOptions): Promise<OpenedSession> {
-    const { options } = this.#envelopes.open({ client, ttlMs, keepalive, maxHoldMs, isSingle: false });
+    const envelope = this.#envelopes.open({ client, ttlMs, keepalive, maxHoldMs, isSingle: false });
+    const problem = this.#unkept();
+    if (problem !== null) {
+      void this.#envelopes.close(envelope, true, problem.message);
+      throw problem;
+    }
+    const { options } = envelope;
     return { sessionId: options.id, ttlMs: options.ttlMs, keepaliveEveryMs: options.ttlMs / 5 };
   }
 
@@ -161,6 +169,8 @@ export class Sidecar implements SidecarService {
       target.metrics.acquired(outcome, this.#runtime.clock.monotonicMs() - startedMs);
     const envelope = this.#envelopeFor(options);
     try {
+      const problem = this.#unkept();
+      if (problem !== null) throw problem;
       const granted = await envelope.during(() => this.#acquireIn(envelope, target, rest, options));
       count('granted');
       return granted;
@@ -253,6 +263,14 @@ export class Sidecar implements SidecarService {
     }
     countWork(target, token);
     return { held: false };
+  }
+
+  /** Rule A4: what cannot be written down is not begun. What was begun goes on, for as long as this process does. */
+  #unkept(): LeaseholdError | null {
+    const { problem } = this.#store;
+    if (problem === null) return null;
+    const message = `the sidecar cannot write its state file (${problem}): it takes nothing new until it can; what is held goes on`;
+    return new LeaseholdError('UNAVAILABLE', message);
   }
 
   #resolve(fullName: string): { readonly target: Target; readonly rest: string } {

@@ -81,6 +81,8 @@ const settled = (id: string, token: number, request: string): SidecarRecord => (
   request,
 });
 
+const MARK = { lineage: 'l', epoch: 1, index: 1, hash: 'ab', seal: 'cd' };
+
 const sorted = (from: StateStore): string[] =>
   from
     .load()
@@ -159,6 +161,34 @@ describe('a file that was cut off or scribbled in', () => {
     appendFileSync(path, '\n\0\0\0\nnull\n7\n"text"\n{}\n{"put":{"type":"gra');
     first.put(session('a'));
     expect(nextLife().load()).toEqual([envelope('a'), session('a')]);
+  });
+
+  /** Each of them ended every sidecar that was started on the file, at once or when it connected. */
+  test.each<readonly [string, object]>([
+    ['nothing', { put: null }],
+    ['nothing to remove', { remove: null }],
+    ['a session without a secret', { put: { ...session('a'), secret: undefined } }],
+    ['a secret that is a number', { put: { ...session('a'), secret: 5 } }],
+    ['a session over 2^53', { put: { ...session('a'), session: 2 ** 53 } }],
+    ['the last attach number there is', { put: { ...session('a'), attach: 2 ** 53 - 1 } }],
+    ['a fraction of an attach number', { put: { ...session('a'), attach: 1.5 } }],
+    ['a TTL of 0', { put: { ...envelope('b'), ttlMs: 0 } }],
+    ['a TTL that is a text', { put: { ...envelope('b'), ttlMs: '15000' } }],
+    ['a TTL of years', { put: { ...envelope('b'), ttlMs: 1e12 } }],
+    ['an unknown way to live', { put: { ...envelope('b'), keepalive: 'sometimes' } }],
+    ['a negative mark', { put: { type: 'mark', alias: 'jobs', mark: { ...MARK, epoch: -1 } } }],
+    ['a mark of no lineage', { put: { type: 'mark', alias: 'jobs', mark: { ...MARK, lineage: 5 } } }],
+    ['an empty mark', { put: { type: 'mark', alias: 'jobs', mark: null } }],
+    ['a grant of no token', { put: { ...grant('a', 1), token: 'x' } }],
+  ])('%s is left out, and counted', (_what, line) => {
+    const first = store();
+    first.put(envelope('a'));
+    appendFileSync(path, `\n${JSON.stringify(line)}`);
+    first.put(session('a', 2));
+    const second = nextLife();
+    expect(second.load()).toEqual([envelope('a'), session('a', 2)]);
+    expect(second.damaged).toBe(1);
+    expect(nextLife().damaged).toBe(0);
   });
 
   test('an empty file, and none at all, are beginnings', () => {

@@ -6,22 +6,19 @@
 import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { makeFolder } from '../platform/folders.ts';
+import { readLine, type StateLine } from './state-line.ts';
 import { MemoryStateStore, type RecordKey, type SidecarRecord, type StateStore } from './state-store.ts';
 
 const REWRITE_LINES_MIN = 10_000;
 /** A file that does not say its format is of this one too. */
 const FORMAT = 1;
 
-type Line =
-  | { readonly format: number }
-  | { readonly put: SidecarRecord }
-  | { readonly remove: RecordKey }
-  | { readonly removeEnvelope: string };
-
 export class FileStateStore implements StateStore {
   readonly #path: string;
   readonly #records = new MemoryStateStore();
   #lines = 0;
+  #damaged = 0;
+  #problem: string | null = null;
   #file: number;
 
   /**
@@ -31,8 +28,26 @@ export class FileStateStore implements StateStore {
   constructor(path: string) {
     this.#path = path;
     makeFolder(dirname(path));
-    if (existsSync(path)) this.#read();
-    this.#file = this.#rewrite();
+    const isThere = existsSync(path);
+    if (isThere) this.#read();
+    try {
+      this.#file = this.#rewrite();
+    } catch (error) {
+      if (!isThere) throw error;
+      // What is there is gone on with, on a full disk too.
+      this.#file = openSync(path, 'a');
+      this.#problem = String(error);
+    }
+  }
+
+  get problem(): string | null {
+    if (this.#problem !== null) this.#catchUp();
+    return this.#problem;
+  }
+
+  /** Lines that could not be read when it was opened, and are left out. */
+  get damaged(): number {
+    return this.#damaged;
   }
 
   load(): readonly SidecarRecord[] {
@@ -58,21 +73,49 @@ export class FileStateStore implements StateStore {
     closeSync(this.#file);
   }
 
-  #append(line: Line): void {
-    // The line end comes first: behind a write that got only half through (a full disk) the next line stays whole.
-    writeFileSync(this.#file, `\n${JSON.stringify(line)}`);
-    this.#lines++;
-    if (this.#lines < Math.max(REWRITE_LINES_MIN, 4 * this.#records.size)) return;
+  #append(line: StateLine): void {
+    if (this.#problem !== null) {
+      this.#catchUp();
+      return;
+    }
+    this.#try(() => {
+      // The line end comes first: behind a write that got only half through (a full disk) the next line stays whole.
+      writeFileSync(this.#file, `\n${JSON.stringify(line)}`);
+      this.#lines++;
+      if (this.#lines >= Math.max(REWRITE_LINES_MIN, 4 * this.#records.size)) this.#replace();
+    });
+  }
+
+  /** All that is in memory, once there is room. Little is tried first. */
+  #catchUp(): void {
+    this.#try(() => {
+      writeFileSync(this.#file, '\n');
+      this.#replace();
+    });
+  }
+
+  #try(write: () => void): void {
+    try {
+      write();
+      this.#problem = null;
+    } catch (error) {
+      this.#problem = String(error);
+    }
+  }
+
+  #replace(): void {
+    const file = this.#rewrite();
     closeSync(this.#file);
-    this.#file = this.#rewrite();
+    this.#file = file;
   }
 
   /** The last line may be cut off where the process ended; nothing was answered on its strength. */
   #read(): void {
     for (const text of readFileSync(this.#path, 'utf8').split('\n')) {
-      const line = parse(text);
-      if (line === null) continue;
-      if ('format' in line) this.#checkFormat(line.format);
+      if (text === '') continue;
+      const line = readLine(text);
+      if (line === null) this.#damaged++;
+      else if ('format' in line) this.#checkFormat(line.format);
       else if ('put' in line) this.#records.put(line.put);
       else if ('remove' in line) this.#records.remove(line.remove);
       else this.#records.removeEnvelope(line.removeEnvelope);
@@ -91,21 +134,18 @@ export class FileStateStore implements StateStore {
     const next = `${this.#path}.next`;
     // One that is left over would keep its mode.
     rmSync(next, { force: true });
-    const puts = this.#records.load().map((put) => ({ put }) satisfies Line);
-    const lines = [{ format: FORMAT } satisfies Line, ...puts].map((line) => `${JSON.stringify(line)}\n`);
-    writeFileSync(next, lines.join(''), { mode: 0o600 });
+    const puts = this.#records.load().map((put) => ({ put }) satisfies StateLine);
+    const lines = [{ format: FORMAT } satisfies StateLine, ...puts].map(
+      (line) => `${JSON.stringify(line)}\n`,
+    );
+    try {
+      writeFileSync(next, lines.join(''), { mode: 0o600 });
+    } catch (error) {
+      rmSync(next, { force: true });
+      throw error;
+    }
     renameSync(next, this.#path);
     this.#lines = lines.length;
     return openSync(this.#path, 'a', 0o600);
-  }
-}
-
-function parse(text: string): Line | null {
-  if (text === '') return null;
-  try {
-    const line: unknown = JSON.parse(text);
-    return typeof line === 'object' && line !== null ? (line as Line) : null;
-  } catch {
-    return null;
   }
 }

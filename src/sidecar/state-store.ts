@@ -56,9 +56,14 @@ interface GrantRecord extends AcquireBody {
 }
 
 export interface StateStore {
+  /**
+   * Why it is not durable what was put: a disk that is full, for instance. Null: it is. Nothing that follows is lost meanwhile as long as this
+   * process lives, and all of it is written down as soon as that is possible.
+   */
+  readonly problem: string | null;
   /** What was kept, envelopes first. */
   load(): readonly SidecarRecord[];
-  /** Durable against the end of this process when it returns. */
+  /** Durable against the end of this process when it returns, unless there is a `problem`. Never throws: what is held has to go on. */
   put(record: SidecarRecord): void;
   /** Removes one record; unknown ones are fine. */
   remove(record: RecordKey): void;
@@ -102,6 +107,10 @@ export class MemoryStateStore implements StateStore {
   readonly #envelopes = new Map<string, Map<string, SidecarRecord>>();
   readonly #marks = new Map<string, SidecarRecord>();
   #size = 0;
+
+  get problem(): string | null {
+    return null;
+  }
 
   /** Records of sessions. */
   get size(): number {

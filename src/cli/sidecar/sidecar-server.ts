@@ -52,6 +52,10 @@ export async function startSidecar(
     stops.push(() => proof.close());
     const store = new FileStateStore(join(data, 'sidecar.jsonl'));
     stops.push(() => store.close());
+    if (store.damaged > 0) {
+      const { damaged: count } = store;
+      runtime.logger.warn({ count }, 'lines of the state file cannot be read; sessions they kept are over');
+    }
     const sidecar = new Sidecar({ runtime, store });
     stops.push(() => sidecar.stop());
     const metrics = createMetrics({ processMetrics: true });
