@@ -61,6 +61,8 @@ export class Cluster {
   readonly resource: FencedResource;
   readonly groups: readonly AnyGroup[];
   readonly hosts: readonly Host[];
+  /** Sidecars that run on the copy of a state file (rule S3). */
+  readonly copies = new Set<SidecarNode>();
   readonly machines: Machine[] = [];
   readonly #lateEnds: LateEnds;
   readonly #culprits: CulpritWatch;
@@ -93,6 +95,11 @@ export class Cluster {
 
   get sidecars(): readonly SidecarNode[] {
     return this.hosts.map(({ sidecar }) => sidecar);
+  }
+
+  /** With those that run on copies of their state. */
+  get #nodes(): readonly SidecarNode[] {
+    return [...this.sidecars, ...this.copies];
   }
 
   get applications(): readonly Application[] {
@@ -238,17 +245,43 @@ export class Cluster {
   }
 
   #host(name: string, shared: VirtualProcess | null): Host {
+    const { plan } = this;
+    const process = shared ?? this.#process(name, this.#machine(name));
+    const sidecar = this.#node(name, process, new WatchedStateStore());
+    const { machine } = process;
+    return { machine, sidecar, applications: Array(plan.applicationsPerSidecar).fill(null) };
+  }
+
+  /** The image of a pod is restored beside it, without its applications: a second sidecar has all that the first one has in its state file. */
+  copyOf({ name, store }: SidecarNode): SidecarNode {
+    const copyName = `copy of ${name}`;
+    for (const { alias, judge } of this.groups)
+      for (const record of store.load())
+        if (record.type === 'session' && record.alias === alias) judge.attaches.copied(record.session);
+    const known = this.#processes.find((process) => process.name === copyName);
+    const process = known ?? this.#process(copyName, this.#machine(copyName));
+    const copy = this.#node(copyName, process, store.copy(), { isCopy: true });
+    this.copies.add(copy);
+    return copy;
+  }
+
+  #node(
+    name: string,
+    process: VirtualProcess,
+    store: WatchedStateStore,
+    { isCopy = false } = {},
+  ): SidecarNode {
     const { world, plan, findings, groups } = this;
-    const machine = shared?.machine ?? this.#machine(name);
+    const { machine } = process;
     const links = new Map<string, readonly Link[]>();
     const taps = new Map<string, FrameTap>();
     const sidecar: SidecarNode = new SidecarNode({
       name,
-      process: shared ?? this.#process(name, machine),
+      process,
       groups,
       links,
       taps,
-      store: new WatchedStateStore(),
+      store,
       isOneProcess: plan.isOneProcess,
       http: { findings, delayMs: plan.localDelayMs },
       onLifeEnded: (life) => this.#lifeEnded(life),
@@ -262,11 +295,12 @@ export class Cluster {
         findings,
         renewalProblem: (session) => this.#silence.renewalProblem(sidecar, group.alias, session),
         leads: (life) => group.leads(life),
+        isCopy,
       });
       links.set(group.alias, this.#links(sidecar.linkPart(group.alias), group, tap));
       taps.set(group.alias, tap);
     }
-    return { machine, sidecar, applications: Array(plan.applicationsPerSidecar).fill(null) };
+    return sidecar;
   }
 
   /** From a sidecar to each server of a group. */
@@ -289,7 +323,7 @@ export class Cluster {
   #isGivenUp(alias: string, before: GrantKnown): boolean {
     const group = this.groups.find((one) => one.alias === alias) as Group;
     let isGivenUp = true;
-    for (const { sidecar: node } of this.hosts) {
+    for (const node of this.#nodes) {
       const isOfThisLife = before.lineage === group.store.lineage;
       if (isOfThisLife && node.store.envelopeOf(alias, before.session) === undefined) continue;
       const isSilent = node.sidecar === null || node.process.isPaused;
@@ -326,9 +360,9 @@ export class Cluster {
   }
 
   #lifeEnded(life: Life): void {
-    for (const { sidecar } of this.hosts ?? []) {
-      for (const links of sidecar.links.values()) for (const link of links) link.lifeEnded(life);
-    }
+    if (this.hosts === undefined) return;
+    for (const { links } of this.#nodes)
+      for (const ofGroup of links.values()) for (const link of ofGroup) link.lifeEnded(life);
   }
 
   #hindered(part: string, fromMs: number, toMs: number): void {
@@ -342,6 +376,7 @@ export class Cluster {
         this.#lateEnds.look(group);
         this.#culprits.look(group);
         this.#orphans.look(group, this.sidecars);
+        group.judge.attaches.look(group.judge.state, this.#nodes);
       }
       for (const { sidecar } of this.hosts) {
         sidecar.http.checkBounds();

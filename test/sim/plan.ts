@@ -38,6 +38,7 @@ export const FAULT_KINDS = [
   'breakNow',
   'reportStale',
   'poisonName',
+  'stateCopied',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -118,7 +119,11 @@ const SHORT_SLEEPS_MS = [700, 1_200, 1_900, 3_000];
 const OF_GROUPS: readonly FaultKind[] = ['relayCut', 'relayStall', 'storeCut'];
 const OF_ADMINISTRATORS: readonly FaultKind[] = ['breakNow', 'reportStale', 'poisonName'];
 const OF_PROGRAMS: readonly FaultKind[] = ['serverUpgrade', 'serverDowngrade'];
-const DRAWN_APART: readonly FaultKind[] = ['modesChange', ...OF_GROUPS, ...OF_PROGRAMS, ...OF_ADMINISTRATORS];
+const OF_COPIES: readonly FaultKind[] = ['stateCopied'];
+const DRAWN_APART: readonly FaultKind[] = [
+  ...['modesChange' as const, ...OF_GROUPS, ...OF_PROGRAMS],
+  ...[...OF_ADMINISTRATORS, ...OF_COPIES],
+];
 
 export function makePlan(world: World): Plan {
   const random = world.random('plan');
@@ -165,7 +170,15 @@ export function makePlan(world: World): Plan {
   const beginsAnew = ofGroup.rollsBack && world.random('lineage').chance(0.8);
   const withVersions = withPrograms({ ...ofGroup, beginsAnew }, world.random('programs'));
   const withSmall = withSlices(withPoison(withVersions, world.random('poison')), world.random('transitions'));
-  return withSecondStates(withSmall, world.random('second states'));
+  return withCopies(withSecondStates(withSmall, world.random('second states')), world.random('copies'));
+}
+
+/** Of sidecars' state files; sessions that need a stream are not renewed by who has only a copy. */
+function withCopies(plan: Plan, random: Random): Plan {
+  const everyMs = random.pick([8_000, 20_000, 60_000]);
+  const isWanted = random.chance(0.15) && plan.habits.keepalives.includes('app');
+  if (!isWanted || plan.isOneProcess) return plan;
+  return { ...plan, faults: new Map([...plan.faults, ['stateCopied', everyMs]]) };
 }
 
 /** Half of those that write snapshots at all. */
@@ -234,7 +247,7 @@ function withLocks(plan: Plan, random: Random): Plan {
 
 /** The same plan without what is rare and says something of itself alone: versions, poison, rude clients, unsafe commands. */
 export function withoutRare(plan: Plan): Plan {
-  const rare: readonly FaultKind[] = [...OF_PROGRAMS, ...OF_ADMINISTRATORS];
+  const rare: readonly FaultKind[] = [...OF_PROGRAMS, ...OF_ADMINISTRATORS, ...OF_COPIES];
   const faults = new Map([...plan.faults].filter(([kind]) => !rare.includes(kind)));
   return {
     ...plan,
@@ -283,6 +296,7 @@ const NEED_PROCESSES_APART: readonly FaultKind[] = [
   'linkStall',
   'sidecarCrash',
   'sidecarPause',
+  'stateCopied',
 ];
 
 function sensible(faults: Map<FaultKind, number>, isOneProcess: boolean): ReadonlyMap<FaultKind, number> {

@@ -151,6 +151,29 @@ describe('entries that carry out a few consequences each', () => {
   );
 });
 
+describe('two sidecars with one state file', () => {
+  it.each([
+    { seed: 901, replicas: 1 },
+    { seed: 902, replicas: 3 },
+  ])(
+    'seed $seed: whoever attached last has the session, and nobody else believes in it',
+    async ({ seed, replicas }) => {
+      const report = await simulate({
+        seed,
+        hours: HOURS,
+        changePlan: (plan) => {
+          const habits = { ...plan.habits, keepalives: ['app' as const], thinkMs: 1_000, holdMs: 20_000 };
+          const group = { ...plan, isOneProcess: false, replicas, rollsBack: false, sidecars: 2, habits };
+          return withFaults(group, ['stateCopied', 'sidecarPause'], 8_000);
+        },
+      });
+      expect(report.findings).toEqual([]);
+      expect(report.faults.get('stateCopied')).toBeGreaterThan(4);
+    },
+    RUN_MS,
+  );
+});
+
 describe('groups of several replicas', () => {
   it.each([
     { seed: 501, replicas: 3 },

@@ -61,6 +61,25 @@ const machineSleep: FaultMaker = (cluster, random) => {
   };
 };
 
+/** Shorter than any TTL: what it does not renew it does not close either. */
+const COPY_MS = [300, 1_500, 4_000];
+
+/** For a while two sidecars have the same secrets (rule S3). */
+const stateCopied: FaultMaker = (cluster, random) => {
+  const { sidecar } = random.pick(cluster.hosts);
+  if (sidecar.process.life === null || cluster.copies.size > 0) return null;
+  const copy = cluster.copyOf(sidecar);
+  copy.start();
+  return {
+    parts: [],
+    forMs: random.pick(COPY_MS),
+    end: () => {
+      copy.kill();
+      cluster.copies.delete(copy);
+    },
+  };
+};
+
 function anyApplication(
   cluster: Cluster,
   random: Random,
@@ -110,5 +129,6 @@ export const clientFaults = {
   machineSleep,
   appFreeze,
   appCrash,
+  stateCopied,
   wallStep,
 } satisfies Record<string, FaultMaker>;

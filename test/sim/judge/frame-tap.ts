@@ -52,6 +52,8 @@ export interface FrameTapOptions {
   readonly renewalProblem: (session: SessionId) => string | null;
   /** Whether the leader is in this process: what arrives here arrives there. */
   readonly leads: (server: Life) => boolean;
+  /** Its sidecar runs on the copy of a state file: what it gives up may be taken up again by whom it was copied from. */
+  readonly isCopy?: boolean;
 }
 
 export class FrameTap implements FrameWatch {
@@ -115,6 +117,8 @@ export class FrameTap implements FrameWatch {
     const behind = stream.keepalivesBehind.get(keepalive.number);
     stream.keepalivesBehind.delete(keepalive.number);
     this.#checkCertain(`keepalive ${keepalive.number}`, behind, position.index);
+    for (const { session, attach, alive } of keepalive.sessions)
+      if (alive) this.#options.judge.attaches.keptAlive(session, attach, position.index);
   }
 
   clientReceived(number: number, frame: ServerFrame): void {
@@ -150,7 +154,7 @@ export class FrameTap implements FrameWatch {
     if (answer.type === 'opened') this.#acknowledged(answer.session, sent);
     if (answer.type === 'attached' && body.type === 'attachWithSecret')
       this.#acknowledged(body.session, sent);
-    if (answer.type !== 'done') return;
+    if (answer.type !== 'done' || this.#options.isCopy === true) return;
     if (body.type === 'cancel') {
       judge.client({ type: 'cancelConfirmed', lineage, session: body.session, key: body.key, at });
     } else if (body.type === 'release') {

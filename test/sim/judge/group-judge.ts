@@ -9,11 +9,13 @@ import { HistoryChecker } from '../../../src/history/checker.ts';
 import { NaiveModel } from '../../../src/history/naive-model.ts';
 import type { ClientRecord } from '../../../src/history/records.ts';
 import { compareWithModel } from '../../../src/history/replay.ts';
+import type { PropertyName, Verdict } from '../../../src/history/verdict.ts';
 import type { StoredEntry } from '../../../src/log/port.ts';
 import { replay } from '../../../src/server/snapshots/recovery.ts';
 import type { Poison } from '../faults/poison.ts';
 import type { Life } from '../world/process.ts';
 import type { World } from '../world/world.ts';
+import { AttachWatch } from './attach-watch.ts';
 import { ChangeWatch } from './change-watch.ts';
 import type { Findings } from './findings.ts';
 import { LineageWatch } from './lineage-watch.ts';
@@ -22,6 +24,9 @@ import { LineageWatch } from './lineage-watch.ts';
 const GRANTS_REMEMBERED = 64;
 /** The checker's verdict is asked for after so many entries. */
 const ENTRIES_BETWEEN_VERDICTS = 32;
+
+/** Of two sidecars with one secret each uses its own keys, and cancels those of the other: then they are sent again. */
+const OF_KEYS: ReadonlySet<PropertyName> = new Set(['exactly-once-per-key', 'no-ghost-grants']);
 
 type Ending = Extract<LockEvent, { type: 'sessionEnding' }>;
 
@@ -82,8 +87,11 @@ export class GroupJudge {
   readonly #latest = new Map<string, GrantKnown[]>();
   /** When the revoke of a token became durable, µs. */
   readonly #revokedAtUs = new Map<Token, number>();
-  /** When locks that were broken `--now` became free, ms. */
-  readonly #brokenNowMs = new Map<Token, number>();
+  /**
+   * When locks became free for which somebody else answers than who believes in them, ms: who broke them `--now` (rule C9), or the other
+   * one who has the session's secret, and has given them back (rule C7).
+   */
+  readonly #freedByOthersMs = new Map<Token, number>();
   readonly #ttls = new Map<SessionId, number>();
   /** By index, from 1. */
   readonly #eventHashes: string[] = [''];
@@ -105,6 +113,7 @@ export class GroupJudge {
   /** Whether a front end had come to the leader before this step and is not ready yet (rule S4). */
   isReattaching: (leader: Life, beforeStep: number) => boolean = () => false;
   readonly lineages: LineageWatch;
+  readonly attaches: AttachWatch;
   readonly tally: LockTally = { shared: 0, semaphore: 0, joined: 0, partlyReleased: 0, permitsCut: 0 };
 
   constructor(world: World, options: GroupJudgeOptions) {
@@ -115,6 +124,7 @@ export class GroupJudge {
     this.#model = new NaiveModel(options.lineage);
     this.#checker = new HistoryChecker({ configs: this.#configs });
     this.lineages = new LineageWatch(world, options.findings, options.alias);
+    this.attaches = new AttachWatch(world, options.findings, options.alias);
     this.changes = new ChangeWatch(world, options.findings, options.alias);
   }
 
@@ -123,6 +133,7 @@ export class GroupJudge {
     const longestMs = Math.max(0, ...this.#ttls.values()) + (this.state.config?.lockDelayMs ?? 0);
     const leaseMs = longestMs / this.#options.fastestRate;
     this.lineages.begins({ highest: this.state.lastToken, leaseMs });
+    this.attaches.beginLineage();
     this.#lineage = lineage;
     this.state = createState(lineage);
     this.#model = new NaiveModel(lineage);
@@ -184,8 +195,9 @@ export class GroupJudge {
     this.events += applied.events.length;
     if (hasBacklog(this.state)) this.carriedOver++;
     for (const [place, command] of entry.commands.entries()) {
-      if (command.type === 'attach' && applied.results[place]?.type === 'attached')
-        this.#heard(command.session);
+      if (command.type !== 'attach' || applied.results[place]?.type !== 'attached') continue;
+      this.#heard(command.session);
+      this.attaches.attached(command.session, command.attach, index);
     }
     const built = this.#builtAt.get(stored.hash) ?? this.#now();
     for (const [place, command] of entry.commands.entries()) {
@@ -194,7 +206,9 @@ export class GroupJudge {
     }
     for (const event of applied.events) {
       if (event.type === 'sessionEnding' && event.cause === 'expired') this.#expired(event, built);
-      if (event.type === 'broken' && event.now) this.#brokenNowMs.set(event.token, built.atMs);
+      if (event.type === 'broken' && event.now) this.#freedByOthersMs.set(event.token, built.atMs);
+      if ((event.type === 'released' || event.type === 'cancelled') && this.attaches.isCopied(event.session))
+        this.#freedByOthersMs.set(event.token, built.atMs);
       this.#take(event);
     }
     this.#builtAt.delete(stored.hash);
@@ -231,10 +245,9 @@ export class GroupJudge {
   client(record: ClientRecord): void {
     // Of a lineage that is over, and whose end this judge has not read: what was granted there it cannot know.
     if (record.lineage !== this.#lineage) return;
-    // Rule C9: who broke a lock `--now` has answered for what its holder believes since.
-    const brokenMs = record.type === 'heldInterval' ? this.#brokenNowMs.get(record.token) : undefined;
-    if (brokenMs === undefined || record.type !== 'heldInterval') this.#checker.client(record);
-    else if (record.from < brokenMs) this.#checker.client({ ...record, to: Math.min(record.to, brokenMs) });
+    const freedMs = record.type === 'heldInterval' ? this.#freedByOthersMs.get(record.token) : undefined;
+    if (freedMs === undefined || record.type !== 'heldInterval') this.#checker.client(record);
+    else if (record.from < freedMs) this.#checker.client({ ...record, to: Math.min(record.to, freedMs) });
   }
 
   acknowledged(session: SessionId, sentAtUs: number): void {
@@ -289,13 +302,18 @@ export class GroupJudge {
     this.#pass(this.#checker.finish({ quiet: isQuiet, clientsGone: isQuiet }).violations);
   }
 
-  #pass(violations: readonly { property: string; message: string; name?: string }[]): void {
-    for (const { property, message, name } of violations) {
+  #pass(violations: Verdict['violations']): void {
+    for (const { property, message, name, excerpt } of violations) {
+      if (OF_KEYS.has(property) && excerpt.some(({ event }) => this.#isOfCopied(event))) continue;
       this.#options.findings.add(
         property,
         `${this.alias}${name === undefined ? '' : `/${name}`}: ${message}`,
       );
     }
+  }
+
+  #isOfCopied(event: LockEvent): boolean {
+    return 'session' in event && this.attaches.isCopied(event.session);
   }
 
   #heard(session: SessionId): void {

@@ -64,6 +64,8 @@ export class SilenceWatch {
     const session = node.store.groupSession(group.alias, id);
     const state = session === undefined ? undefined : group.judge.state.sessions.get(session);
     if (state === undefined || state.holds.size + state.waits.size === 0) return false;
+    // Somebody else has it as well, and may have it alone (rule S3).
+    if (group.judge.attaches.isCopied(state.id)) return true;
     // Closing it has made the state machine throw: it ends one TTL later (rule C13).
     if (group.poison.culprits.has(state.id)) return true;
     // A hold on a quarantined name is left aside until the name is given free again (rule C13), even if its session ends.

@@ -45,6 +45,12 @@ export class AppShare {
     return this.#isGivenBack;
   }
 
+  /** Its acquire was answered twice, and it has been given back between the answers: others still have the grant (rule C6). */
+  arriveTooLate(): void {
+    this.isWorkedOn = true;
+    this.giveBack();
+  }
+
   giveBack(): void {
     this.#isGivenBack = true;
     if (this.grant.isGivenBack) this.grant.giveUp();

@@ -37,5 +37,9 @@ export interface App extends SessionKeeper {
   closeSession(): Promise<void>;
   /** The answer to the acquire of a grant that it does not have has arrived. */
   arrived(share: AppShare): void;
+  /** It is about to give it back. */
+  givesBack(share: AppShare): void;
   gaveBack(share: AppShare): void;
+  /** Whether what this `request` has of the grant was given back before, or is on its way. */
+  hasGivenBack(grant: AppGrant, request: string | undefined): boolean;
 }

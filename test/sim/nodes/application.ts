@@ -110,8 +110,15 @@ export class Application implements App {
     grant.toldLost();
   }
 
-  gaveBack({ grant, request }: AppShare): void {
+  givesBack({ grant, request }: AppShare): void {
     this.#givenBack.add(shareName(grant, request));
+  }
+
+  hasGivenBack(grant: AppGrant, request: string | undefined): boolean {
+    return this.#givenBack.has(shareName(grant, request));
+  }
+
+  gaveBack({ grant }: AppShare): void {
     if (grant.isLost) this.#lostSeen.add(grant.id);
     if (grant.isGivenBack && this.grants.get(grant.id) === grant) this.grants.delete(grant.id);
   }

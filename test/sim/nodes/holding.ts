@@ -61,6 +61,7 @@ export class Holding {
       if (random.chance(0.3) && writes) options.resource.write(fullName, token);
       await this.#look();
     }
+    this.#app.givesBack(this.#share);
     await this.#giveBack();
     if (this.#grant.isGivenBack) this.#session?.grants.delete(this.#grant);
     this.#app.gaveBack(this.#share);

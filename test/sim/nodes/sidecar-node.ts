@@ -33,6 +33,7 @@ export class WatchedStateStore extends MemoryStateStore {
   readonly #grants = new Map<string, GrantRecord>();
   readonly #kept = new Map<string, SessionId>();
   readonly #lost = new Set<string>();
+  readonly #attaches = new Map<string, Map<SessionId, number>>();
 
   override put(record: SidecarRecord): void {
     super.put(record);
@@ -43,6 +44,8 @@ export class WatchedStateStore extends MemoryStateStore {
       this.#groupSessions.set(placeOf(record), record.session);
       this.#ttlsMs.set(placeOf(record), record.ttlMs);
       this.#kept.set(placeOf(record), record.session);
+      const attaches = this.#attaches.get(record.alias) ?? new Map<SessionId, number>();
+      this.#attaches.set(record.alias, attaches.set(record.session, record.attach));
       const owners = this.#owners.get(record.alias) ?? new Map<SessionId, string>();
       this.#owners.set(record.alias, owners.set(record.session, record.envelope));
     } else if (record.type === 'grant') {
@@ -94,8 +97,21 @@ export class WatchedStateStore extends MemoryStateStore {
     return this.#owners.get(alias)?.get(session);
   }
 
+  /** The number under which it attached this session last, or tried to. */
+  attachOf(alias: string, session: SessionId): number | undefined {
+    return this.#attaches.get(alias)?.get(session);
+  }
+
+  /** As it is now. */
+  copy(): WatchedStateStore {
+    const copy = new WatchedStateStore();
+    for (const record of this.load()) copy.put(record);
+    return copy;
+  }
+
   /** Numbers of sessions begin anew (rule S10). */
   forgetOwners(alias: string): void {
+    this.#attaches.delete(alias);
     this.#owners.delete(alias);
   }
 
@@ -174,6 +190,15 @@ export class SidecarNode {
   /** Null while it does not run. */
   get sidecar(): Sidecar | null {
     return this.#sidecar;
+  }
+
+  attachOf(alias: string, session: SessionId): number | undefined {
+    return this.store.attachOf(alias, session);
+  }
+
+  /** It would answer "held" now. */
+  believes(fullName: string, token: number): boolean {
+    return !this.process.isPaused && this.#sidecar?.held(fullName, token).held === true;
   }
 
   get links(): ReadonlyMap<string, readonly Link[]> {

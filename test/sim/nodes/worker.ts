@@ -234,7 +234,10 @@ export class Worker {
     // What was given up is held again if another acquire joined it before (rule C6); what was lost is lost for all.
     if (known !== undefined && (!known.isOver || known.isLost || known.shareOf(request) !== undefined)) {
       known.told(deadlineMs);
-      return known.share(request, key);
+      const isLate = known.shareOf(request) === undefined && this.#app.hasGivenBack(known, request);
+      const share = known.share(request, key);
+      if (isLate) share.arriveTooLate();
+      return share;
     }
     const { world, machine } = this.#app.process;
     const options = {

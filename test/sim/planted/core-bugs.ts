@@ -17,6 +17,12 @@ function slow(plan: Plan): Plan {
   return sliced({ ...crowd, config: { ...crowd.config, ttlMs: 5_000 }, habits }, 1);
 }
 
+/** Two sidecars with one state file, and sessions that the second one renews. */
+function copied(plan: Plan): Plan {
+  const habits = { ...crowded(plan).habits, keepalives: ['app' as const], holdMs: 20_000, waitMs: [20_000] };
+  return { ...crowded(plan), isOneProcess: false, habits, faults: new Map([['stateCopied', 8_000]]) };
+}
+
 export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'what an entry leaves over is passed over',
@@ -118,6 +124,31 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     from: 'if (command.secretHash !== session.secretHash) {',
     to: "if (command.secretHash === '') {",
     change: (plan) => crowded({ ...plan, isOneProcess: false, rudeEveryMs: 500 }),
+  },
+  {
+    name: 'whoever attached a session before is kept alive with it',
+    rule: 'S3',
+    file: 'src/core/views.ts',
+    from: 'if (session === undefined || !isAlive(session) || session.attach !== attach) return null;',
+    to: 'if (session === undefined || !isAlive(session) || session.attach < attach) return null;',
+    // Over a stream that has not attached it no session is acknowledged anyway (rule C7).
+    also: {
+      file: 'src/server/leader/publisher.ts',
+      from: 'if (!status.alive || this.#routes.get(session)?.to === to) statuses.push(status);',
+      to: 'statuses.push(status);',
+    },
+    change: copied,
+  },
+  {
+    name: 'a sidecar does not hear that another has its session',
+    rule: 'S3',
+    file: 'src/sidecar/group-session.ts',
+    from: `    if (!status.alive) {
+      this.#over(`,
+    to: `    if (!status.alive) {
+      this.#acknowledge(sent);
+      if (sent.monotonicMs < 0) this.#over(`,
+    change: copied,
   },
   {
     name: 'the id of a session is used again',
