@@ -10,10 +10,8 @@ import { namespaceConfig } from '../support/core.ts';
 
 const admin = adminServices();
 
-class ConfigurableGroup {
-  static async start(alias: string): Promise<Group> {
-    return Object.assign(await Group.start(alias), { isConfigurable: true });
-  }
+async function configurable(alias: string): Promise<Group> {
+  return Object.assign(await Group.start(alias), { isConfigurable: true });
 }
 
 function manifest(spec: object, name = 'payouts'): string {
@@ -35,7 +33,7 @@ const cli = (...args: readonly string[]) =>
   leasehold(['group', 'configure', '--admin-socket', admin.socketPath, ...args]);
 
 test('a manifest is compared, put into force once, and found unchanged after that', async () => {
-  await admin.serve(await ConfigurableGroup.start('payouts'));
+  await admin.serve(await configurable('payouts'));
   const file = manifest({ limits: { heldLocks: 777 } });
   const dry = await cli('-f', file, '--dry-run', '-o', 'json');
   expect(dry).toMatchObject({ code: 0, stderr: '' });
@@ -55,7 +53,7 @@ test('a manifest is compared, put into force once, and found unchanged after tha
 }, 40_000);
 
 test('a manifest that is not valid, of another namespace, or for servers that read their own is refused', async () => {
-  await admin.serve(await ConfigurableGroup.start('payouts'), await Group.start('filed'));
+  await admin.serve(await configurable('payouts'), await Group.start('filed'));
   const bad = await cli('-f', manifest({ limits: { heldLock: 1 } }), '-o', 'json');
   expect(bad.code).toBe(125);
   expect(JSON.parse(bad.stdout).message).toContain('heldLocks');
@@ -70,7 +68,7 @@ test('a manifest that is not valid, of another namespace, or for servers that re
 }, 40_000);
 
 test('absurd limits are refused by name, all at once, and change nothing', async () => {
-  await admin.serve(await ConfigurableGroup.start('payouts'));
+  await admin.serve(await configurable('payouts'));
   const [before] = await admin.client.status('');
   const good = namespaceConfig({ namespace: 'test', name: 'payouts' });
   const absurd = { ...good, heldLocks: 0, maxWaitMs: 2 ** 53 - 1, ttlMs: 1, modes: [], name: 'other' };

@@ -1,24 +1,11 @@
 /**
- * The leader's loop: everything that waits -> one entry -> apply -> append -> publish, then again. One append is in flight
- * at a time; what arrives meanwhile forms the next entry, which is group commit without a timer. No promise, JSON or log
- * line for a single operation in here.
- *
- * The state runs ahead of the log by the one entry in flight: `apply` comes before the append, so that a command that
- * throws never gets into the log (rule C13), and nothing is published before the commit (rule S1).
+ * One leadership: how it begins, what comes to it from front ends and from inside the process, and how it ends. What it does in between,
+ * entry by entry, is entry-loop.ts.
  */
 import type { Command, CommandResult } from '../../api/entry.ts';
-import { BEHAVIOUR_LEVEL_MAX, FORMAT_VERSION, TTL_MS_MAX } from '../../api/limits.ts';
+import { BEHAVIOUR_LEVEL_MAX, TTL_MS_MAX } from '../../api/limits.ts';
 import type { Position, ReadQuery, ReadResult, RelayFrame } from '../../api/wire.ts';
-import {
-  type Applied,
-  apply,
-  assert,
-  CoreFault,
-  type Draft,
-  hasBacklog,
-  nextDue,
-  type State,
-} from '../../core/index.ts';
+import type { State } from '../../core/index.ts';
 import {
   type Birth,
   DeposedError,
@@ -27,37 +14,23 @@ import {
   type RollBackProof,
 } from '../../log/port.ts';
 import type { Runtime } from '../../platform/runtime.ts';
-import { type Recovered, recover } from '../snapshots/recovery.ts';
+import { recover } from '../snapshots/recovery.ts';
 import { Snapshots } from '../snapshots/snapshots.ts';
-import { Appender } from './appender.ts';
 import { Behaviour } from './behaviour.ts';
+import { EntryLoop, type Won } from './entry-loop.ts';
 import { Faults } from './faults.ts';
-import { GroupTime } from './group-time.ts';
-import { type Batch, Inbox, prepend, strike } from './inbox.ts';
+import { Inbox } from './inbox.ts';
 import { Inquiries } from './inquiries.ts';
 import type { LeaderOptions, StopReason } from './leader-options.ts';
-import { verdicts } from './leases.ts';
 import { Marks } from './marks.ts';
 import type { FrontEndLink } from './outbox.ts';
 import { Publisher } from './publisher.ts';
-import { Pulse } from './pulse.ts';
-import { leaveOut, recoverPatiently } from './rebuild.ts';
 import { RecentEvents } from './recent-events.ts';
 import { Reception } from './reception.ts';
 import { giveBack, resigned } from './resigned.ts';
 import { refuseUnservable, writeProof } from './servable.ts';
 import { Stalls } from './stalls.ts';
 import { takeOverCommand } from './take-over.ts';
-
-/** An entry that is applied and on its way to the log. */
-interface Proposal {
-  readonly draft: Draft;
-  readonly batch: Batch;
-  readonly applied: Applied;
-  readonly keepalives: ReturnType<Publisher['takeKeepalives']>;
-  readonly marks: ReturnType<Marks['take']>;
-  readonly startedMs: number;
-}
 
 export class Leader {
   readonly #options: LeaderOptions;
@@ -66,70 +39,44 @@ export class Leader {
   readonly #publisher = new Publisher(() => this.#marks.make(this.position));
   readonly #marks: Marks;
   readonly #stalls: Stalls;
-  readonly #inbox = new Inbox();
   readonly #inquiries: Inquiries;
-  readonly #faults: Faults;
   readonly #snapshots: Snapshots;
-  readonly #appender: Appender;
-  readonly #pulse: Pulse;
   readonly #reception: Reception;
-  readonly #recent: RecentEvents;
   readonly #behaviour: Behaviour;
-  #state: State;
-  readonly #time: GroupTime;
+  readonly #loop: EntryLoop;
   #isHandingOver = false;
-  /** A roll-back is proven: nothing is published any more. */
-  #isHalted = false;
-  /** An append is in flight, or the state is being rebuilt. */
-  #isBusy = false;
-  #isTurnPlanned = false;
-  #isStopped = false;
-  #whenIdle: (() => void) | null = null;
   #stopping: Promise<void> | null = null;
 
-  private constructor(
-    options: LeaderOptions,
-    leadership: Leadership,
-    { state, head, snapshot, bytes }: Recovered,
-    birth: Birth,
-  ) {
+  private constructor(options: LeaderOptions, won: Won, sealKey: string) {
     this.#options = options;
     this.#runtime = options.runtime;
-    this.#leadership = leadership;
-    this.#state = state;
-    this.#appender = new Appender(options.runtime, options.log, leadership, head);
-    this.#faults = new Faults(options.runtime.logger);
-    this.#recent = options.recent ?? new RecentEvents();
-    const { log, serverId, runtime, onMark = () => undefined } = options;
-    this.#marks = new Marks(
-      {
-        runtime,
-        log,
-        serverId,
-        sealKey: birth.sealKey,
-        onOutcome: onMark,
-        onProof: (proof) => this.#halt(proof),
-      },
-      head,
-    );
-    this.#time = new GroupTime(runtime.clock, state.at, birth.quietMs);
+    this.#leadership = won.leadership;
+    const { runtime } = options;
     this.#stalls = new Stalls(this.#nowMs());
-    const parts = { inbox: this.#inbox, publisher: this.#publisher, faults: this.#faults };
-    this.#reception = new Reception(this, { ...parts, recent: this.#recent, marks: this.#marks });
-    const { snapshotDueBytes: dueBytes } = options;
-    this.#snapshots = new Snapshots({
-      ...{ runtime, log, leadership, logBytes: bytes, lastBytes: snapshot?.bytes ?? 0 },
-      ...(dueBytes === undefined ? {} : { dueBytes }),
-      standbys: () => this.#reception.standbys,
+    this.#marks = this.#makeMarks(won, sealKey);
+    this.#snapshots = this.#makeSnapshots(won);
+    const parts = {
+      inbox: new Inbox(),
+      publisher: this.#publisher,
+      faults: new Faults(runtime.logger),
+      marks: this.#marks,
+      recent: options.recent ?? new RecentEvents(),
+      snapshots: this.#snapshots,
+    };
+    this.#loop = new EntryLoop(options, won, parts, {
+      stalled: (forMs, nowMs) => this.#stalled(forMs, nowMs),
+      published: () => this.#reception.committed(),
+      rolledBack: (proof) => this.#halt(proof),
+      ended: (reason) => this.#ended(reason),
     });
+    this.#reception = new Reception(this.#loop, parts);
+    this.#inquiries = new Inquiries({ ...parts, onAsked: () => this.#loop.arrived() });
     this.#behaviour = new Behaviour({
       logger: runtime.logger,
       replicas: options.replicas,
-      current: () => this.#state.behaviour,
+      current: () => this.state.behaviour,
       submit: (command) => this.#inquiries.submitOwn(command),
     });
-    this.#inquiries = new Inquiries({ ...parts, onAsked: () => this.#planTurn() });
-    this.#pulse = new Pulse(options.runtime, () => this.#turn(true));
   }
 
   /**
@@ -144,7 +91,8 @@ export class Leader {
     const recovered = await (options.recover?.() ?? recover(log, runtime.logger));
     // Another one has won the log and begun to lead while this one was still reading.
     if (recovered.state.epoch > leadership.epoch) throw new DeposedError('take over');
-    const leader = new Leader(options, leadership, recovered, birth);
+    const won = { leadership, recovered, quietMs: birth.quietMs };
+    const leader = new Leader(options, won, birth.sealKey);
     await leader.#takeOver(birth);
     if (options.replicas === 1) await leader.#behaviour.raise([BEHAVIOUR_LEVEL_MAX]);
     return leader;
@@ -156,12 +104,12 @@ export class Leader {
   }
 
   get position(): Position {
-    return { lineage: this.#state.lineage, epoch: this.#leadership.epoch, index: this.#appender.head.index };
+    return this.#loop.position;
   }
 
   /** False once it has stopped, for whatever reason. */
   get isLeading(): boolean {
-    return !this.#isStopped;
+    return this.#loop.isLeading;
   }
 
   /** Front ends that are connected by a stream, the one in this process included. */
@@ -171,17 +119,17 @@ export class Leader {
 
   /** The last committed entry. */
   get head(): LogPosition {
-    return this.#appender.head;
+    return this.#loop.head;
   }
 
   /** So long nothing is granted yet; 0 = no wait. */
   get quietMs(): number {
-    return this.#time.quietMs(this.#state.at);
+    return this.#loop.quietMs;
   }
 
   /** The state at the last commit or one entry ahead of it: for limits and figures, never for answers. */
   get state(): State {
-    return this.#state;
+    return this.#loop.state;
   }
 
   /** Bytes in the log since the last snapshot, and of that snapshot. */
@@ -201,8 +149,7 @@ export class Leader {
   receive(link: FrontEndLink, frame: RelayFrame): void {
     this.#reception.receive(link, frame, this.#nowMs());
     if (frame.behaviour !== undefined) this.#behaviour.said(this.#reception.behaviourLevels);
-    if (this.#inbox.size > 0) this.#planTurn();
-    else if (this.#awaitsCommit && !this.#isStopped) this.#pulse.hasten(this.#due());
+    this.#loop.arrived();
   }
 
   disconnect(link: FrontEndLink): void {
@@ -242,15 +189,15 @@ export class Leader {
   }
 
   async #handOver(successor?: string): Promise<void> {
-    if (this.#isStopped) return;
+    if (!this.isLeading) return;
     const resigning = this.submit([{ type: 'resign', epoch: this.#leadership.epoch }]);
     const isResigned = await resigned(resigning, this.#runtime, () => {
-      this.#appender.giveUp();
+      this.#loop.giveUp();
       this.#stopServing();
     });
     this.#stopServing();
     if (!isResigned) return;
-    if (this.#isBusy) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    await this.#loop.idle();
     const { logger } = this.#runtime;
     await giveBack(this.#options.log, this.#leadership, { logger, successor });
   }
@@ -260,114 +207,28 @@ export class Leader {
     const tokenFloor = Math.max(this.#options.tokenFloor, birth.tokenFloor);
     const { epoch } = this.#leadership;
     const wallMs = this.#runtime.clock.wallMs();
-    const isBirth = this.#appender.head.index === 0;
+    const isBirth = this.head.index === 0;
     const why = typeof reason === 'string' ? reason : reason();
     const takeOver = takeOverCommand({ epoch, wallMs, isBirth, tokenFloor, reason: why });
     await this.#inquiries.submitOwn(takeOver);
-    this.#publisher.startLeases(this.#state, this.#nowMs());
-    this.#arm();
-  }
-
-  #planTurn(): void {
-    if (this.#isTurnPlanned || this.#isBusy || this.#isStopped) return;
-    this.#isTurnPlanned = true;
-    this.#runtime.timers.soon(() => {
-      this.#isTurnPlanned = false;
-      this.#turn();
-    });
-  }
-
-  /** Builds and appends the next entry, if there is a reason for one. */
-  #turn(isBeat = false): void {
-    if (this.#isBusy || this.#isStopped) return;
-    const now = this.#nowMs();
-    this.#stalled(this.#pulse.latenessMs(), now);
-    const batch = this.#faults.takeRetry() ?? this.#inbox.take();
-    strike(batch, this.#publisher.leases);
-    // The verdict over silent sessions goes first; what has arrived from them has renewed their leases (rule S6).
-    for (const command of verdicts(this.#publisher.leases, now)) prepend(batch, command);
-    const isDue = nextDue(this.#state) <= this.#groupMs() || hasBacklog(this.#state);
-    const hasWork = batch.commands.length > 0 || batch.reads.length > 0 || this.#awaitsCommit;
-    // While nothing may be granted the time that has passed is kept in the log, for whoever leads next.
-    const isBeatDue = isBeat && (this.#options.beatWhenIdle || this.quietMs > 0);
-    if (hasWork || isDue || isBeatDue) this.#append(batch, now);
-    else this.#arm();
-  }
-
-  #append(batch: Batch, startedMs: number): void {
-    const keepalives = this.#publisher.takeKeepalives();
-    const marks = this.#marks.take();
-    const draft: Draft = {
-      format: FORMAT_VERSION,
-      behaviour: this.#state.behaviour,
-      lineage: this.#state.lineage,
-      epoch: this.#leadership.epoch,
-      index: this.#appender.head.index + 1,
-      at: this.#groupMs(),
-      commands: batch.commands,
-    };
-    let applied: Applied;
-    this.#isBusy = true;
-    try {
-      applied = apply(this.#state, draft, this.#options.probe);
-    } catch (fault) {
-      this.#publisher.returnKeepalives(keepalives);
-      this.#marks.giveBack(marks);
-      this.#rebuild(batch, fault).catch((error: unknown) => this.#stopBecause({ kind: 'failed', error }));
-      return;
-    }
-    assert(
-      !this.#time.isQuietAt(draft.at) || applied.events.every(({ type }) => type !== 'granted'),
-      'nothing is granted while holders of the lineage before may believe',
-    );
-    const commit = { draft, batch, applied, keepalives, marks, startedMs };
-    this.#commit(commit).catch((error: unknown) => this.#stopBecause({ kind: 'failed', error }));
-  }
-
-  async #commit({ draft, batch, applied, keepalives, marks, startedMs }: Proposal): Promise<void> {
-    const entry = { ...draft, wallMs: this.#runtime.clock.wallMs(), eventHash: this.#state.eventHash };
-    const { outcome, bytes } = await this.#appender.append(entry);
-    if (outcome === 'deposed') {
-      this.#stopBecause({ kind: 'deposed' });
-      return;
-    }
-    const proof = this.#marks.committed(this.#appender.head, marks);
-    if (proof !== null) this.#halt(proof);
-    if (this.#isHalted) {
-      this.#isBusy = false;
-      this.#whenIdle?.();
-      return;
-    }
-    const now = this.#nowMs();
-    this.#snapshots.appended(bytes);
-    this.#stalled(now - startedMs, now);
-    this.#recent.add(entry.index, applied.events);
-    this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives }, now);
-    this.#reception.committed();
-    const stats = {
-      commands: batch.commands.length,
-      bytes,
-      commitMs: now - startedMs,
-      stalledMs: this.#publisher.leases.takeStall(),
-    };
-    this.#options.onCommitted?.({ ...entry, events: applied.events }, stats);
-    this.#next();
+    this.#publisher.startLeases(this.state, this.#nowMs());
+    this.#loop.arm();
   }
 
   /** Rule S6: whoever was silent meanwhile is spared for a while, and a leader that stands still too often goes. */
   #stalled(forMs: number, nowMs: number): void {
     this.#publisher.leases.stalled(forMs, nowMs);
     this.#stalls.add(forMs, nowMs);
-    const pauseMs = 2 * (this.#state.config?.ttlMsMax ?? TTL_MS_MAX);
+    const pauseMs = 2 * (this.state.config?.ttlMsMax ?? TTL_MS_MAX);
     if (this.#isHandingOver || !this.#stalls.callForHandOver(nowMs, pauseMs)) return;
     this.#isHandingOver = this.#options.onOverstalled?.() === true;
   }
 
   /** Rule S10: serves no more from this moment on, and sees to it that nobody else does. */
   #halt(proof: RollBackProof): void {
-    if (this.#isHalted) return;
-    this.#isHalted = true;
-    const wasStopped = this.#isStopped;
+    if (this.#loop.isHalted) return;
+    const wasStopped = !this.isLeading;
+    this.#loop.halt();
     this.#stopServing();
     this.#runtime.logger.error({ proof }, 'the log was rolled back; this group halts');
     writeProof(this.#options.log, this.#runtime.timers, proof).then(
@@ -376,75 +237,35 @@ export class Leader {
     );
   }
 
-  /** An entry is done: what came meanwhile makes the next one. */
-  #next(): void {
-    if (this.#snapshots.isDue) {
-      this.#snapshots.write(this.#state, this.#appender.head).catch((error: unknown) => {
-        this.#runtime.logger.error({ error }, 'snapshot failed; the log keeps growing');
-      });
-    }
-    this.#isBusy = false;
-    this.#whenIdle?.();
-    if (this.#inbox.size > 0 || hasBacklog(this.#state)) this.#planTurn();
-    this.#arm();
-  }
-
-  /** The state threw and is unusable: make it again from the log, without what made it throw (rule C13). */
-  async #rebuild(batch: Batch, fault: unknown): Promise<void> {
-    if (!(fault instanceof CoreFault)) throw fault;
-    const { state, head } = await recoverPatiently(this.#options.log, this.#runtime, () => this.#isStopped);
-    if (head.hash !== this.#appender.head.hash) {
-      // Entries that this leader has not written: another one leads, and the log would say so at the next append (rule L1).
-      this.#stopBecause({ kind: 'deposed' });
-      return;
-    }
-    this.#state = state;
-    const parts = { faults: this.#faults, publisher: this.#publisher, inbox: this.#inbox };
-    leaveOut(batch, fault, { ...parts, position: this.position });
-    this.#isBusy = false;
-    this.#planTurn();
-  }
-
-  #stopBecause(reason: StopReason): void {
-    this.#isBusy = false;
-    this.#whenIdle?.();
-    if (this.#isStopped) return;
+  #ended(reason: StopReason): void {
     this.#stopServing();
     this.#options.onStopped(reason);
   }
 
   /** From now on nothing is appended, and whoever waits for an answer of ours is told. */
   #stopServing(): void {
-    this.#isStopped = true;
-    this.#pulse.stop();
+    this.#loop.stop();
     this.#snapshots.stop();
     this.#marks.stop();
     this.#inquiries.close();
   }
 
-  /** Wakes up for the next beat, or for the timer that falls due before it. */
-  #arm(): void {
-    if (!this.#isStopped) this.#pulse.plan(this.#due());
+  #makeMarks({ recovered }: Won, sealKey: string): Marks {
+    const { runtime, log, serverId, onMark: onOutcome = () => undefined } = this.#options;
+    const onProof = (proof: RollBackProof): void => this.#halt(proof);
+    return new Marks({ runtime, log, serverId, sealKey, onOutcome, onProof }, recovered.head);
   }
 
-  /** What needs no command waits for a commit. */
-  get #awaitsCommit(): boolean {
-    return this.#publisher.hasKeepalives || this.#marks.isWaiting;
-  }
-
-  #due(): { readonly isBusyHour: boolean; readonly dueInMs: number } {
-    return {
-      // Sessions that are ending count: standbys cannot tell which of them still have a lease, and wait for beats as long as there are any.
-      isBusyHour: this.#state.sessions.size > 0 || this.#awaitsCommit,
-      dueInMs: nextDue(this.#state) - this.#groupMs(),
-    };
+  #makeSnapshots({ leadership, recovered: { snapshot, bytes } }: Won): Snapshots {
+    const { runtime, log, snapshotDueBytes: dueBytes } = this.#options;
+    return new Snapshots({
+      ...{ runtime, log, leadership, logBytes: bytes, lastBytes: snapshot?.bytes ?? 0 },
+      ...(dueBytes === undefined ? {} : { dueBytes }),
+      standbys: () => this.#reception.standbys,
+    });
   }
 
   #nowMs(): number {
     return this.#runtime.clock.monotonicMs();
-  }
-
-  #groupMs(): number {
-    return this.#time.nowMs(this.#state.at);
   }
 }

@@ -27,9 +27,9 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: 'answers are published before their commit',
     rule: 'S1',
-    file: 'src/server/leader/leader.ts',
+    file: 'src/server/leader/entry-loop.ts',
     from: 'const { outcome, bytes } = await this.#appender.append(entry);',
-    to: `this.#publisher.publish(this.#state, { position: this.position, batch, applied, keepalives: [] }, this.#nowMs());
+    to: `this.#parts.publisher.publish(this.#state, { position: this.position, batch, applied, keepalives: [] }, this.#nowMs());
     const { outcome, bytes } = await this.#appender.append(entry);`,
     faults: ['serverCrash'],
   },

@@ -35,9 +35,9 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'what an entry leaves over waits for the next beat',
     rule: 'C1',
-    file: 'src/server/leader/leader.ts',
-    from: 'if (this.#inbox.size > 0 || hasBacklog(this.#state)) this.#planTurn();',
-    to: 'if (this.#inbox.size > 0) this.#planTurn();',
+    file: 'src/server/leader/entry-loop.ts',
+    from: 'if (inbox.size > 0 || hasBacklog(this.#state)) this.#planTurn();',
+    to: 'if (inbox.size > 0) this.#planTurn();',
     change: slow,
   },
   {
@@ -239,7 +239,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a deposed leader goes on with the state of its successor after a throw',
     rule: 'C13',
-    file: 'src/server/leader/leader.ts',
+    file: 'src/server/leader/entry-loop.ts',
     from: 'if (head.hash !== this.#appender.head.hash) {',
     to: "if (head.hash === '') {",
     change: (plan) => ({
@@ -298,15 +298,15 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the state is not made again after a throw',
     rule: 'C13',
-    file: 'src/server/leader/leader.ts',
-    from: '    this.#state = state;\n    const parts',
-    to: '    if (state.index < 0) this.#state = state;\n    const parts',
+    file: 'src/server/leader/entry-loop.ts',
+    from: '    this.#state = state;\n    leaveOut',
+    to: '    if (state.index < 0) this.#state = state;\n    leaveOut',
     change: (plan) => ({ ...crowded(plan), poisonous: 0.05 }),
   },
   {
     name: 'a command that threw is committed all the same',
     rule: 'C13',
-    file: 'src/server/leader/leader.ts',
+    file: 'src/server/leader/entry-loop.ts',
     from: '      applied = apply(this.#state, draft, this.#options.probe);',
     to: `      applied = apply(this.#state, draft, {
         beforeConsequence: (name) => this.#options.probe?.beforeConsequence?.(name),
