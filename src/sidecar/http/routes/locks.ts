@@ -28,9 +28,10 @@ const acquire = jsonRoute({
     'Waiters of a name are granted in the order of their requests. Hanging up cancels the request, and takes back the ' +
     'lock if it was granted in that moment. Pass `token` on to whatever the lock protects: it must refuse a token lower ' +
     'than the highest it has seen. Stop working at the deadline unless it was moved by then. Without `session_id` a ' +
-    'session is opened for this one lock: the answer names it, renew keeps it alive. With `request` the call may be ' +
-    'repeated after a lost answer: it takes the lock once. A caller that hangs up while its answer is under way may keep a ' +
-    'grant that it never heard of; so send a `request`, and ask again with it. A session may hold a `shared` or `semaphore` ' +
+    'session is opened for this one lock: the answer names it, renew keeps it alive. With `session_id` and `request` the ' +
+    'call may be repeated after a lost answer: it takes the lock once. Without `session_id` a repeat is another session, ' +
+    'and waits for the first like anybody: nothing says that both come from one caller. A caller that hangs up while its answer is under way may keep a ' +
+    'grant that it never heard of; so send a `request` with your session, and ask again with it. A session may hold a `shared` or `semaphore` ' +
     'lock several times, each under a token of its own; such tokens only order grants, and a resource that refuses lower ' +
     'ones would refuse valid holders. With `reentrant` a session that holds the lock gets the same token again; each such ' +
     'acquire is given back by itself, under its `request`.',
