@@ -73,7 +73,7 @@ export class Cluster {
   readonly #processes: VirtualProcess[] = [];
   /** Error lines that a fault in force explains. */
   readonly #expectedErrors =
-    /^(snapshot failed|the configuration is not in force|this replica cannot follow the log)/;
+    /^(snapshot failed|the audit sink does not take|the configuration is not in force|this replica cannot follow the log)/;
 
   constructor(world: World, plan: Plan) {
     this.world = world;
@@ -124,7 +124,10 @@ export class Cluster {
 
   /** The faults are over, and those who mean harm leave. */
   calm(): void {
-    for (const { poison } of this.groups) poison.stop();
+    for (const { poison, judge } of this.groups) {
+      poison.stop();
+      judge.audit.isCalm = true;
+    }
     this.#rude?.stop();
   }
 

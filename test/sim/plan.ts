@@ -97,6 +97,8 @@ export interface Plan {
   readonly unknownOutcomes: number;
   readonly snapshotDueBytes: number | undefined;
   readonly constants: Constants;
+  /** Groups of several export an audit. */
+  readonly isAudited: boolean;
   /** Mean time between two faults of a kind, ms. */
   readonly faults: ReadonlyMap<FaultKind, number>;
   readonly habits: Habits;
@@ -159,6 +161,7 @@ export function makePlan(world: World): Plan {
     unknownOutcomes: random.pick([0, 0, 0.01, 0.1]),
     snapshotDueBytes: random.chance(0.4) ? random.pick([2_000, 20_000, 100_000]) : undefined,
     constants: SHIPPED,
+    isAudited: false,
     faults: makeFaults(random, isOneProcess),
     habits: makeHabits(random),
     locks: PLAIN_LOCKS,
@@ -207,7 +210,8 @@ function withReplicas(plan: Plan, random: Random): Plan {
   const faults = drawn.filter(() => random.chance(FAULT_SHARE));
   const rollsBack = random.chance(0.1);
   if (plan.isOneProcess || replicas === 1) return plan;
-  return { ...plan, replicas, leaseMs, rollsBack, faults: new Map([...plan.faults, ...faults]) };
+  const isAudited = random.chance(0.3);
+  return { ...plan, replicas, leaseMs, rollsBack, isAudited, faults: new Map([...plan.faults, ...faults]) };
 }
 
 /** In some groups the new version is rolled out meanwhile. */
@@ -257,6 +261,7 @@ export function withoutRare(plan: Plan): Plan {
     rudeEveryMs: null,
     beginsAnew: false,
     constants: SHIPPED,
+    isAudited: false,
   };
 }
 
@@ -272,6 +277,7 @@ export function exclusiveOnly(plan: Plan): Plan {
     rudeEveryMs: null,
     rollsBack: false,
     constants: SHIPPED,
+    isAudited: false,
     locks: PLAIN_LOCKS,
     sleepMs: LONG_SLEEPS_MS,
     config,

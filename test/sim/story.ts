@@ -89,6 +89,7 @@ async function story(
   for (const group of groups) {
     await replayAgrees(cluster, group);
     group.judge.finish(true);
+    if (plan.isAudited) group.judge.audit.finish(group.judge.entries);
   }
 }
 

@@ -1,6 +1,7 @@
 /** The book's memory: what it drops, and what it must not drop. */
 import { expect, it } from 'vitest';
 import type { LockEvent } from '../../api/entry.ts';
+import { TRANSITIONS_PER_ENTRY_MAX } from '../../api/limits.ts';
 import {
   cancelled,
   delayed,
@@ -71,6 +72,21 @@ it('drops a delayed name when its time has come, in whatever order the delays en
   expect(names()).toContain('a');
   entry(500);
   expect(names()).toEqual([]);
+});
+
+// Seed 85 of the simulator, 0.05 h, with one consequence an entry: a waiter was taken for forgotten.
+it('rule C1: lock-delays that end with nobody waiting use up the budget of later entries too', () => {
+  const { book, entry } = openBook();
+  for (let token = 1; token <= 2 * TRANSITIONS_PER_ENTRY_MAX + 1; token++) {
+    const name = `n${token}`;
+    entry(0, granted(token, 1, name), expired(token, 1, name), { ...delayed(300), name } as LockEvent);
+  }
+  const mayBeFull: boolean[] = [];
+  for (let i = 0; i < 3; i++) {
+    entry(300);
+    mayBeFull.push(book.mayBeFull);
+  }
+  expect(mayBeFull).toEqual([true, true, false]);
 });
 
 it('keeps a name that is used again after its delay', () => {

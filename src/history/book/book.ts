@@ -60,7 +60,7 @@ export class Book {
   readonly names: Map<string, NameBook> = new Map();
   /** Names that this entry concerned, and those before it that may have left something to it. */
   readonly touched: Set<NameBook> = new Set();
-  /** Lock-delays that ran out with this entry: timers that may have fired without an event. */
+  /** Lock-delays that ran out with this entry, or before it: timers that may have fired in it without an event. */
   delaysOver = 0;
   /** Stretches without commits, in group time; the same and declared pauses, in run time. */
   readonly groupGaps = new Allowances();
@@ -93,8 +93,10 @@ export class Book {
     this.runAt = runAt;
     this.sawRunTime(runAt);
     this.eventHash = entry.eventHash;
+    // Timers for which the entry before may have had no budget left are for this one.
+    const over = this.order - this.#entryStart + this.delaysOver - TRANSITIONS_PER_ENTRY_MAX;
+    this.delaysOver = Math.max(0, Math.min(this.delaysOver, over));
     this.#entryStart = this.order;
-    this.delaysOver = 0;
     this.#sweepDelays();
   }
 

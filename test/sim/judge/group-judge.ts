@@ -16,6 +16,7 @@ import type { Poison } from '../faults/poison.ts';
 import type { Life } from '../world/process.ts';
 import type { World } from '../world/world.ts';
 import { AttachWatch } from './attach-watch.ts';
+import { AuditJudge } from './audit-judge.ts';
 import { ChangeWatch } from './change-watch.ts';
 import type { Findings } from './findings.ts';
 import { LineageWatch } from './lineage-watch.ts';
@@ -114,6 +115,7 @@ export class GroupJudge {
   isReattaching: (leader: Life, beforeStep: number) => boolean = () => false;
   readonly lineages: LineageWatch;
   readonly attaches: AttachWatch;
+  readonly audit: AuditJudge;
   readonly tally: LockTally = { shared: 0, semaphore: 0, joined: 0, partlyReleased: 0, permitsCut: 0 };
 
   constructor(world: World, options: GroupJudgeOptions) {
@@ -125,6 +127,8 @@ export class GroupJudge {
     this.#checker = new HistoryChecker({ configs: this.#configs });
     this.lineages = new LineageWatch(world, options.findings, options.alias);
     this.attaches = new AttachWatch(world, options.findings, options.alias);
+    const eventHashAt = (index: number): string | undefined => this.#eventHashes[index];
+    this.audit = new AuditJudge(options.lineage, { ...options, eventHashAt });
     this.changes = new ChangeWatch(world, options.findings, options.alias);
   }
 
@@ -134,6 +138,7 @@ export class GroupJudge {
     const leaseMs = longestMs / this.#options.fastestRate;
     this.lineages.begins({ highest: this.state.lastToken, leaseMs });
     this.attaches.beginLineage();
+    this.audit.beginLineage(lineage);
     this.#lineage = lineage;
     this.state = createState(lineage);
     this.#model = new NaiveModel(lineage);

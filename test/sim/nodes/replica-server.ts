@@ -3,6 +3,9 @@
  * leads. It can be killed, stopped and started again at any moment.
  */
 import type { NamespaceConfig } from '../../../src/api/config.ts';
+import { silentAuditMetrics } from '../../../src/platform/metrics.fixture.ts';
+import { AuditExporter } from '../../../src/server/audit/exporter.ts';
+import type { Leader } from '../../../src/server/leader/leader.ts';
 import type { Member } from '../../../src/server/member/member.ts';
 import { SUSPICION_DEFAULTS } from '../../../src/server/member/suspicion.ts';
 import type { Poison } from '../faults/poison.ts';
@@ -13,6 +16,7 @@ import type { Plan } from '../plan.ts';
 import type { Life, VirtualProcess } from '../world/process.ts';
 import type { RelayLink, RelayPeer } from '../world/relay-link.ts';
 import { US_PER_MS } from '../world/world.ts';
+import { VirtualSink } from './audit-sink.ts';
 import { LeasedLog, type LeasedStore, STEADY_MS } from './leased-store.ts';
 import { memberOf, type Program } from './programs.ts';
 
@@ -141,7 +145,23 @@ export class ReplicaServer {
         if (!life.isOver) onHalted(this, error);
       },
       ...(plan.snapshotDueBytes === undefined ? {} : { snapshotDueBytes: plan.snapshotDueBytes }),
+      ...(plan.isAudited ? { whileLeading: (leader) => this.#audit(leader, life, log) } : {}),
     });
+  }
+
+  /** As `auditBeside` does it. */
+  #audit(leader: Leader, life: Life, log: LeasedLog): () => void {
+    const { alias, judge } = this.#options.group;
+    const exporter = new AuditExporter({
+      runtime: life.runtime,
+      log,
+      leadership: leader.leadership,
+      group: alias,
+      sink: new VirtualSink(life, judge.audit),
+      metrics: silentAuditMetrics,
+      head: () => leader.position.index,
+    });
+    return () => exporter.stop();
   }
 
   /** Rule S7: only who has seen no entry for 400 ms may do that, not who was stopped himself. */

@@ -33,6 +33,12 @@ export class WatchedStore extends MemoryStore {
     return hasMore;
   }
 
+  override setAuditCursor(leadership: Leadership, index: number | null): void {
+    super.setAuditCursor(leadership, index);
+    this.#fenced(leadership, 'cursor of the audit');
+    if (index !== null) this.judge?.audit.cursorAt(index);
+  }
+
   /** Rules L1, L3, L4: what got through is of the leader in office. */
   #fenced({ epoch }: Leadership, what: string): void {
     const leader = super.leader()?.epoch ?? null;

@@ -63,6 +63,31 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
     }),
   },
   {
+    name: 'the cursor of the audit is written before the sink has the batch',
+    rule: 'L4',
+    file: 'src/server/audit/exporter.ts',
+    from: '        await this.#write(batch);\n',
+    to: `        await this.#options.log.setAuditCursor(this.#options.leadership, batch.lastIndex);
+        await this.#write(batch);\n`,
+    change: group([['logDepose', 8_000]], { isAudited: true }),
+  },
+  {
+    name: 'the audit begins at the head of whoever leads now',
+    rule: 'L4',
+    file: 'src/server/audit/exporter.ts',
+    from: 'this.#exported = cursor ?? 0;',
+    to: 'this.#exported = cursor === null ? 0 : Math.max(cursor, this.#options.head());',
+    change: group([['serverCrash', 8_000]], { isAudited: true }),
+  },
+  {
+    name: 'the log is trimmed over the head of the audit',
+    rule: 'L4',
+    file: 'src/server/snapshots/trim-bound.ts',
+    from: '  return { keepFrom: basis.index, trimTo: basis.index };\n',
+    to: '  return NO_HOLD;\n',
+    change: group([['logDepose', 20_000]], { isAudited: true, snapshotDueBytes: 2_000 }),
+  },
+  {
     name: 'a deposed leader trims the log',
     rule: 'L4',
     file: 'src/log/memory-store.ts',
