@@ -12,12 +12,21 @@ const CLOSE_WITHIN_MS = 500;
  * memory of this process.
  */
 const CLIENT_FRAME_BYTES_MAX = 16 * 1024 * 1024;
+/**
+ * Calls of one connection at once. A sidecar has one stream, two while it proves anew who it is; without a bound one connection could open
+ * thousands within a turn of the event loop, each of which costs more than a frame, before any had shown a token.
+ */
+const CLIENT_CALLS_MAX = 100;
 /** One frame of another replica: what many clients sent. */
 const REPLICA_FRAME_BYTES_MAX = 64 * 1024 * 1024;
 
 export function createGrpcServer(callers: 'clients' | 'replicas'): Server {
   const bytes = callers === 'clients' ? CLIENT_FRAME_BYTES_MAX : REPLICA_FRAME_BYTES_MAX;
-  return new Server({ ...WITHOUT_ACCOUNTS, 'grpc.max_receive_message_length': bytes });
+  return new Server({
+    ...WITHOUT_ACCOUNTS,
+    'grpc.max_receive_message_length': bytes,
+    ...(callers === 'clients' ? { 'grpc.max_concurrent_streams': CLIENT_CALLS_MAX } : {}),
+  });
 }
 
 /** An address to listen at, and the key of the configuration that says so. */

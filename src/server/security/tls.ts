@@ -82,18 +82,24 @@ function contextOf({ cert, key, ca }: KeyPair): SecureContextOptions {
  */
 const WITHOUT_RESUMPTION = { secureOptions: constants.SSL_OP_NO_TICKET };
 
+/**
+ * A connection whose peer begins calls only to cancel them is ended: to take a call costs more than to send it, and a thousand of them, which
+ * Node.js allows, can arrive within one turn of the event loop. At once, and a second.
+ */
+const CANCELLED_CALLS = { streamResetBurst: 100, streamResetRate: 20 };
+/** A connection that has not proved itself by then is closed; Node.js waits two minutes. */
+const HANDSHAKE_MS_MAX = 10_000;
+
 /** Of a server whose certificate may be replaced; with a CA it takes only clients that show a certificate of it. */
 export class ReloadingServerCredentials extends ServerCredentials {
-  /** `handshakeMsMax`: a connection that has not proved itself by then is closed; Node.js waits two minutes. */
-  constructor(pair: WatchedFiles<KeyPair>, handshakeMsMax?: number) {
+  constructor(pair: WatchedFiles<KeyPair>, handshakeMsMax = HANDSHAKE_MS_MAX) {
     const isMutual = pair.value.ca !== null;
     const context = (value: KeyPair): SecureContextOptions => ({
       ...contextOf(value),
       ...(isMutual ? WITHOUT_RESUMPTION : {}),
     });
-    const patience = handshakeMsMax === undefined ? {} : { handshakeTimeout: handshakeMsMax };
-    const options = { requestCert: isMutual, rejectUnauthorized: isMutual, ...VERSION, ...patience };
-    super(options, context(pair.value));
+    const proof = { requestCert: isMutual, rejectUnauthorized: isMutual, handshakeTimeout: handshakeMsMax };
+    super({ ...VERSION, ...CANCELLED_CALLS, ...proof }, context(pair.value));
     pair.onChange((value) => this.updateSecureContextOptions(context(value)));
   }
 
