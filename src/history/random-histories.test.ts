@@ -20,46 +20,49 @@ function check(history: RandomHistory, entries: readonly HistoryEntry[]): Verdic
   return checker.finish();
 }
 
+const KINDS = [
+  'broken',
+  'cancelled',
+  'configured',
+  'delayed',
+  'expired',
+  'fencingRejected',
+  'granted exclusive',
+  'granted semaphore',
+  'granted shared',
+  'joined',
+  'left to other keys',
+  'quarantined',
+  'queued',
+  'refused',
+  'released',
+  'revoked',
+  'revoking',
+  'revoking permitsCut',
+  'sessionEnded',
+  'sessionEnding',
+  'sessionOpened',
+  'tookOver',
+  'unquarantined',
+];
+/** Permits are cut under a holder in one history of 130: now and then in none of 500. */
+const ROUNDS_MAX = 10;
+
 it(`accepts every history of the model (seed ${seed})`, () => {
   const seen = new Set<string>();
-  fc.assert(
-    fc.property(steps, fc.constantFrom('before', 'after', 'beside'), (script, order) => {
-      const history = new RandomHistory(script);
-      const checker = new HistoryChecker({ configs: history.configs });
-      history.feed(checker, order);
-      expect(checker.finish({ quiet: true, clientsGone: true }).violations).toEqual([]);
-      for (const { events } of history.group.history) {
-        for (const event of events) for (const kind of kindsOf(event)) seen.add(kind);
-      }
-    }),
-    parameters,
-  );
+  const accepts = fc.property(steps, fc.constantFrom('before', 'after', 'beside'), (script, order) => {
+    const history = new RandomHistory(script);
+    const checker = new HistoryChecker({ configs: history.configs });
+    history.feed(checker, order);
+    expect(checker.finish({ quiet: true, clientsGone: true }).violations).toEqual([]);
+    for (const { events } of history.group.history) {
+      for (const event of events) for (const kind of kindsOf(event)) seen.add(kind);
+    }
+  });
   // A run that never saw some kind of event would prove nothing about it.
-  expect([...seen].sort()).toEqual([
-    'broken',
-    'cancelled',
-    'configured',
-    'delayed',
-    'expired',
-    'fencingRejected',
-    'granted exclusive',
-    'granted semaphore',
-    'granted shared',
-    'joined',
-    'left to other keys',
-    'quarantined',
-    'queued',
-    'refused',
-    'released',
-    'revoked',
-    'revoking',
-    'revoking permitsCut',
-    'sessionEnded',
-    'sessionEnding',
-    'sessionOpened',
-    'tookOver',
-    'unquarantined',
-  ]);
+  for (let round = 0; round < ROUNDS_MAX && seen.size < KINDS.length; round++)
+    fc.assert(accepts, { ...parameters, seed: seed + round });
+  expect([...seen].sort()).toEqual(KINDS);
 });
 
 function kindsOf(event: LockEvent): string[] {
