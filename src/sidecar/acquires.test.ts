@@ -14,6 +14,28 @@ async function contended() {
   return { pod, holder, sessionId };
 }
 
+test('rule A5: a wait whose answer was lost with its stream is known by the attach, and not asked for again', async () => {
+  const pod = await Pod.start({ config: { operationsPerSecond: 1 } });
+  const holder = await pod.holding('a');
+  const sessionId = await pod.open();
+  pod.keepAlive(holder.sessionId);
+  pod.keepAlive(sessionId);
+  await pod.runtime.pass(5_000);
+  await pod.acquire('b', { sessionId });
+  await pod.runtime.pass(5_000);
+  pod.jobs.line.toClient = 'lost';
+  const waiting = pod.acquiring('a', { sessionId, waitMs: HOUR_MS });
+  await pod.runtime.pass(10);
+  pod.jobs.line.break();
+  pod.jobs.line.toClient = 'flows';
+  // The front end would refuse it a second time, and the group would keep its place for nobody.
+  await pod.runtime.pass(500);
+  expect(waiting.outcome.value).toBeNull();
+  await pod.release('a', holder.sessionId, holder.token);
+  await pod.runtime.pass(10);
+  expect(waiting.outcome.value).toBe('granted');
+});
+
 describe('rule A5: hang-ups', () => {
   test('of a waiting call: the wait is cancelled, the others move up', async () => {
     const { pod, holder, sessionId } = await contended();

@@ -2,7 +2,7 @@
  * The acquires of one session in one namespace, from the application's call to its outcome: keys, repeats of a `request`,
  * limits of waiting, cancels that go on until they are confirmed (rules C4, C5, A5).
  */
-import type { Acquire, RefusalCode, Token } from '../api/entry.ts';
+import type { Acquire, RefusalCode, SessionId, Token, WaitView } from '../api/entry.ts';
 import { LeaseholdError } from '../api/errors.ts';
 import { bucketOf } from '../api/names.ts';
 import type { AnswerBody } from '../api/wire.ts';
@@ -50,6 +50,8 @@ export interface KnownGrants {
   readonly over: readonly GrantedAcquire[];
 }
 
+const STILL_CANCELLED = 'an earlier attempt of this request is still being cancelled';
+
 export class Acquires {
   readonly #runtime: Runtime;
   readonly #owner: AcquiresOwner;
@@ -87,11 +89,16 @@ export class Acquires {
 
   /**
    * What the group says waits, after an attach. An attempt that does not any more has come to its end while nobody could be
-   * told: it is asked for again (rule S3).
+   * told: it is asked for again (rule S3). One that does, though no answer said so, is not: sent again it might be refused on
+   * its way, and the group would keep its place for nobody (rule A5).
    */
-  listed(waiting: ReadonlySet<string>): void {
+  listed(waits: readonly WaitView[]): void {
+    const positions = new Map(waits.map(({ key, position }) => [key, position]));
     for (const attempt of this.#attempts.values()) {
-      if (attempt.state.kind === 'queued' && !waiting.has(attempt.key)) attempt.askAgain();
+      const { kind } = attempt.state;
+      const position = positions.get(attempt.key);
+      if (kind === 'queued' && position === undefined) attempt.askAgain();
+      if (kind === 'asked' && position !== undefined) this.#queued(attempt, position);
     }
   }
 
@@ -100,11 +107,8 @@ export class Acquires {
     if (known !== undefined) return this.#again(known, call);
     // Gone before anything was sent: a cancel sent now would overtake its own acquire.
     if (call.hangUp.aborted) return Promise.reject(new LeaseholdError('CANCELLED', 'the caller hung up'));
-    const attempt = new Attempt(
-      `${this.#keyPrefix}-${(++this.#lastKey).toString(36)}`,
-      call.body,
-      call.request,
-    );
+    const key = `${this.#keyPrefix}-${(++this.#lastKey).toString(36)}`;
+    const attempt = new Attempt(key, call.body, call.request);
     this.#attempts.set(attempt.key, attempt);
     this.#requests.add(attempt);
     const outcome = attempt.join(call.hangUp, () => this.#abandoned(attempt));
@@ -188,14 +192,9 @@ export class Acquires {
     }: { readonly isFirst?: boolean; readonly onConfirmed?: () => void },
   ): void {
     const acks = this.takeAcks();
-    this.#session().request(
-      (session, attach) => ({ type: 'cancel', session, attach, key, acks }),
-      onConfirmed,
-      {
-        isPersistent: true,
-        isFirst,
-      },
-    );
+    const build = (session: SessionId, attach: number) =>
+      ({ type: 'cancel', session, attach, key, acks }) as const;
+    this.#session().request(build, onConfirmed, { isPersistent: true, isFirst });
   }
 
   /** The same `request` again: joins what is under way, or is told how it stands. */
@@ -212,10 +211,7 @@ export class Acquires {
           token: state.token,
         });
       case 'cancelling':
-        throw new LeaseholdError(
-          'UNAVAILABLE',
-          'an earlier attempt of this request is still being cancelled',
-        );
+        throw new LeaseholdError('UNAVAILABLE', STILL_CANCELLED);
       case 'asked':
       case 'queued':
         return this.#join(attempt, call);
@@ -277,8 +273,7 @@ export class Acquires {
         this.granted(attempt.key, answer.token);
         return;
       case 'queued':
-        attempt.state = { kind: 'queued', position: answer.position };
-        this.#owner.queued(attempt.body.name, answer.position, attempt.request);
+        this.#queued(attempt, answer.position);
         return;
       case 'ended':
         this.#refuse(attempt, endingError(answer.by));
@@ -293,6 +288,12 @@ export class Acquires {
       default:
         this.#refuse(attempt, new LeaseholdError('UNAVAILABLE', `unexpected answer ${answer.type}`));
     }
+  }
+
+  #queued(attempt: Attempt, position: number): void {
+    attempt.takeBack();
+    attempt.state = { kind: 'queued', position };
+    this.#owner.queued(attempt.body.name, position, attempt.request);
   }
 
   /**

@@ -206,7 +206,7 @@ export class NamespaceSession implements SessionOwner {
     }
     for (const { key } of waits)
       if (!this.#acquires.awaits(key)) this.#acquires.cancelUntilConfirmed(key, { isFirst: true });
-    this.#acquires.listed(new Set(waits.map(({ key }) => key)));
+    this.#acquires.listed(waits);
   }
 
   #listed(token: Token, key: string, isRevoking: boolean): void {
