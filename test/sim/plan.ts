@@ -6,6 +6,7 @@ import type { NamespaceConfig } from '../../src/api/config.ts';
 import type { Random } from '../support/random.ts';
 import { type Constants, SHIPPED } from './nodes/constants.ts';
 import { allowing, type LockHabits, makeLocks, PLAIN_LOCKS } from './plan-locks.ts';
+import { sliced } from './plan-sliced.ts';
 import type { World } from './world/world.ts';
 
 export const FAULT_KINDS = [
@@ -193,13 +194,6 @@ function withSecondStates(plan: Plan, random: Random): Plan {
 /** In most runs the product's own bound, which is never used up. */
 function withSlices(plan: Plan, random: Random): Plan {
   return random.chance(0.2) ? sliced(plan, random.pick([1, 2, 5, 20])) : plan;
-}
-
-/** Entries carry out so few consequences, and sessions end with much: what is left over is carried from entry to entry (rule C1). */
-export function sliced(plan: Plan, transitionsMax: number): Plan {
-  const habits = { ...plan.habits, neverReleases: 0.3, closesSession: 0.1, fallsSilent: 0.05, oneLock: 0 };
-  const crowd = { applicationsPerSidecar: 1, workersPerApplication: 8, names: 4 + 2 * plan.names };
-  return { ...plan, ...crowd, constants: { ...plan.constants, transitionsMax }, habits };
 }
 
 /** Half of all runs have groups of several replicas. */

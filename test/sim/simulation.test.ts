@@ -5,8 +5,9 @@
  */
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
-import { exclusiveOnly, type Plan, sliced, withFaults } from './plan.ts';
+import { exclusiveOnly, type Plan, withFaults } from './plan.ts';
 import { isPlain, type LockHabits } from './plan-locks.ts';
+import { sliced } from './plan-sliced.ts';
 import type { RunReport } from './run.ts';
 import { told } from './seeds.ts';
 

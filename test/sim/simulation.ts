@@ -5,8 +5,9 @@
 import { hookConstants } from './nodes/constants.ts';
 import type { RunOptions, RunReport } from './run.ts';
 
+hookConstants();
+
 export async function simulate(options: RunOptions): Promise<RunReport> {
-  hookConstants();
   const { run } = await import('./story.ts');
   return run(options);
 }

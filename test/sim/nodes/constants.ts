@@ -36,17 +36,18 @@ const PLACES: Readonly<Record<keyof Constants, Place>> = {
 const KINDS = Object.keys(PLACES) as readonly (keyof Constants)[];
 
 const ROOT = new URL('../../../', import.meta.url);
-/** Under it lies a function for each copy of each file that was loaded. */
+/** Under it lies a function for each copy of each file that was loaded, with the constant that it sets. */
 const SETTERS = Symbol.for('leasehold simulator: setters of constants');
 
-type Setters = ((constants: Constants) => void)[];
+type Setters = (readonly [kind: keyof Constants, set: (value: number) => void])[];
 
-let isHooked = false;
+/** What is of the process, whatever loader has loaded this file. */
+const shared = globalThis as { [SETTERS]?: Setters };
 
 /** To be called before anything that loads one of the files; again, it does nothing. */
 export function hookConstants(): void {
-  if (isHooked) return;
-  isHooked = true;
+  if (shared[SETTERS] !== undefined) return;
+  shared[SETTERS] = [];
   registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
@@ -58,10 +59,12 @@ export function hookConstants(): void {
 
 /** For the run that begins, everywhere. */
 export function setConstants(constants: Constants): void {
-  const setters = (globalThis as { [SETTERS]?: Setters })[SETTERS] ?? [];
-  if (setters.length < KINDS.length)
-    throw new Error('a file was loaded before its constants could be made settable');
-  for (const set of setters) set(constants);
+  const setters = shared[SETTERS] ?? [];
+  for (const kind of KINDS) {
+    if (setters.every(([one]) => one !== kind))
+      throw new Error(`${PLACES[kind].file} was loaded before ${PLACES[kind].name} could be made settable`);
+  }
+  for (const [kind, set] of setters) set(constants[kind]);
 }
 
 function settable(source: string, kind: keyof Constants): string {
@@ -69,6 +72,6 @@ function settable(source: string, kind: keyof Constants): string {
   const digits = SHIPPED[kind].toString().replace(/\B(?=(\d{3})+$)/g, '_');
   const line = `${declaration}${digits};`;
   if (source.split(line).length !== 2) throw new Error(`${file} does not say ${line} once`);
-  const setter = `(globalThis[Symbol.for(${JSON.stringify(SETTERS.description)})] ??= []).push((constants) => { ${name} = constants.${kind}; });`;
+  const setter = `globalThis[Symbol.for(${JSON.stringify(SETTERS.description)})].push(['${kind}', (value) => { ${name} = value; }]);`;
   return source.replace(line, `${line.replace('const ', 'let ')}\n${setter}`);
 }

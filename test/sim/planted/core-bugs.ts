@@ -1,5 +1,6 @@
 /** Bugs in the state machine, one for each rule C that bugs.ts and lock-bugs.ts leave out: see bugs.ts. */
-import { type Plan, sliced } from '../plan.ts';
+import type { Plan } from '../plan.ts';
+import { sliced } from '../plan-sliced.ts';
 import type { PlantedBug } from './bug.ts';
 import { asking } from './lock-bugs.ts';
 
