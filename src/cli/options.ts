@@ -68,9 +68,14 @@ export function withAdminOptions(command: Command): Command {
     );
 }
 
+/** Digits and nothing else; NaN otherwise. JavaScript takes an empty text for 0, and `0x5`, `1e3` and rounded fractions for whole numbers. */
+export function wholeNumber(value: string): number {
+  return /^[0-9]+$/.test(value) ? Number(value) : Number.NaN;
+}
+
 /** Parses an option that is an index of the log. */
 export function parseIndex(value: string): number {
-  const index = Number(value);
+  const index = wholeNumber(value);
   if (Number.isSafeInteger(index) && index >= 1) return index;
   throw new InvalidArgumentError('an index is a whole number from 1 on');
 }
@@ -83,14 +88,14 @@ export function parseMs(value: string): number {
 }
 
 export function parseToken(value: string): number {
-  const token = Number(value);
+  const token = wholeNumber(value);
   if (Number.isSafeInteger(token) && token >= 1 && token <= TOKEN_MAX) return token;
   throw new InvalidArgumentError('a token is a whole number; "leasehold describe NAME" shows it');
 }
 
 /** Parses how many permits of a semaphore are wanted. */
 function parsePermits(value: string): number {
-  const permits = Number(value);
+  const permits = wholeNumber(value);
   if (Number.isSafeInteger(permits) && permits >= 1) return permits;
   throw new InvalidArgumentError('a number of permits is a whole number from 1 on');
 }

@@ -5,6 +5,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { API_PORT_DEFAULT } from '../../api/limits.ts';
 import type { LogLevel } from '../../platform/system-runtime.ts';
 import { DATA_FOLDER_DEFAULT } from '../conventions.ts';
+import { wholeNumber } from '../options.ts';
 import type { DevFlags } from './dev.ts';
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const satisfies readonly LogLevel[];
@@ -50,7 +51,7 @@ function collect(value: string, previous: readonly string[] = []): readonly stri
 }
 
 function parsePort(value: string): number {
-  const port = Number(value);
+  const port = wholeNumber(value);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
     throw new InvalidArgumentError('a port is a number from 0 to 65535');
   }
