@@ -1,6 +1,12 @@
 /** An acquire from the application's call to its outcome: rules A5, C4. */
 import { describe, expect, test } from 'vitest';
 import { Pod } from '../../test/support/virtual/pod.ts';
+import { VirtualRuntime } from '../../test/support/virtual-runtime.ts';
+import { type AnswerBody, type ClientHandler, type ClientRequest, unavailable } from '../api/wire.ts';
+import { silentSidecarMetrics } from '../platform/metrics.fixture.ts';
+import type { Connect } from './group-client.ts';
+import { Sidecar } from './sidecar.ts';
+import { MemoryStateStore } from './state-store.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -34,6 +40,39 @@ test('rule A5: a wait whose answer was lost with its stream is known by the atta
   await pod.release('a', holder.sessionId, holder.token);
   await pod.runtime.pass(10);
   expect(waiting.outcome.value).toBe('granted');
+});
+
+test.each([
+  { by: 'the leader it was sent to', epoch: 1, leading: true, sends: [] },
+  { by: 'another leader', epoch: 2, leading: true, sends: ['cancel'] },
+  { by: 'a front end without a leader', epoch: 1, leading: false, sends: ['cancel'] },
+])('rule A5: rejected by $by, an acquire may have been granted before: it sends $sends', async (scene) => {
+  const runtime = new VirtualRuntime();
+  const sidecar = new Sidecar({ runtime, store: new MemoryStateStore() });
+  const sent: ClientRequest[] = [];
+  const handlers: ClientHandler[] = [];
+  const connect: Connect = (handler) => {
+    handlers.push(handler);
+    return { send: ({ requests }) => void sent.push(...requests), close: () => undefined };
+  };
+  const defaults = () => ({ ttlMs: 15_000, maxHoldMs: HOUR_MS });
+  sidecar.addNamespace({ alias: 'jobs', connect, metrics: silentSidecarMetrics, defaults });
+  const answer = async (body: AnswerBody, epoch: number, leading: boolean): Promise<void> => {
+    const position = { lineage: 'l', epoch, index: 1 };
+    const answers = [{ id: sent.at(-1)?.id ?? 0, body }];
+    handlers[0]?.onFrame({ position, leading, answers, notices: [] });
+    await runtime.pass(1);
+  };
+  const { sessionId } = await sidecar.openSession({ client: 'c', keepalive: 'app' });
+  const options = { mode: 'exclusive', permits: 1, reentrant: false, waitMs: 0, purpose: '' } as const;
+  const hangUp = new AbortController().signal;
+  const outcome = sidecar.acquire('jobs/a', { ...options, sessionId, hangUp }).catch(({ code }) => code);
+  await runtime.pass(1);
+  await answer({ type: 'opened', session: 1 }, 1, true);
+  expect(sent.map(({ body }) => body.type)).toEqual(['open', 'acquire']);
+  await answer(unavailable('not now'), scene.epoch, scene.leading);
+  expect(await outcome).toBe('UNAVAILABLE');
+  expect(sent.slice(2).map(({ body }) => body.type)).toEqual(scene.sends);
 });
 
 describe('rule A5: hang-ups', () => {

@@ -11,7 +11,7 @@ import { type AcquireBody, isSameBody } from './acquire-body.ts';
 import { Attempt } from './attempt.ts';
 import type { GrantedAcquire } from './grants.ts';
 import type { GroupSession } from './group-session.ts';
-import { endingError, errorOf, REFUSAL_TEXTS, wrongGroup } from './refusals.ts';
+import { endingError, errorOf, REFUSAL_TEXTS, waitedFor, wrongGroup } from './refusals.ts';
 import { RequestMemory } from './request-memory.ts';
 import type { AcquireOptions } from './service.ts';
 import { Window } from './window.ts';
@@ -255,9 +255,9 @@ export class Acquires {
     // What did not get into the log has settled nothing: its acknowledgements go along with another command.
     const withdraw = this.#session().request(
       (session, attach) => ({ type: 'acquire', session, attach, ...body, acks }),
-      (answer) => {
+      (answer, isDoubtful) => {
         if (answer.type === 'rejected' || answer.type === 'wrongGroup') this.#acks.push(...acks);
-        this.#answered(attempt, answer);
+        this.#answered(attempt, answer, isDoubtful);
       },
     );
     attempt.withdraw = () => {
@@ -265,7 +265,7 @@ export class Acquires {
     };
   }
 
-  #answered(attempt: Attempt, answer: AnswerBody): void {
+  #answered(attempt: Attempt, answer: AnswerBody, isDoubtful: boolean): void {
     attempt.leave();
     if (attempt.state.kind === 'cancelling' || attempt.state.kind === 'granted') return;
     switch (answer.type) {
@@ -279,8 +279,12 @@ export class Acquires {
         this.#refuse(attempt, endingError(answer.by));
         return;
       case 'refused':
-      case 'rejected':
         this.#refuse(attempt, errorOf(answer));
+        return;
+      case 'rejected':
+        // Nothing was consumed by this one; a leader before may have granted it, and its answer been lost (rule A5).
+        if (isDoubtful && answer.code !== 'INVALID') this.#giveUp(attempt, errorOf(answer));
+        else this.#refuse(attempt, errorOf(answer));
         return;
       case 'wrongGroup':
         this.#refuse(attempt, wrongGroup(answer.mapVersion));
@@ -353,8 +357,4 @@ export class Acquires {
     this.#attempts.delete(attempt.key);
     this.#requests.forget(attempt);
   }
-}
-
-function waitedFor(waitMs: number): LeaseholdError {
-  return new LeaseholdError('WAIT_TIMEOUT', `not granted within ${waitMs} ms`);
 }

@@ -41,6 +41,12 @@ export interface AttachableSession {
 /** At their largest what a front end takes as one frame: after a reconnect all that waits is sent again at once. */
 const REQUESTS_PER_FRAME_MAX = 500;
 
+/**
+ * `isDoubtful`: the leader may have changed since the request was sent, so that whoever answers may not know what the one before did with
+ * it.
+ */
+export type OnAnswer = (answer: AnswerBody, isDoubtful: boolean) => void;
+
 /** A way to a front end of the group; each call opens a new stream. */
 export type Connect = (handler: ClientHandler) => ClientStream;
 
@@ -75,7 +81,8 @@ export class GroupClient {
   /** A stream that is to take the place of the one in use, or the wait for another try. */
   #renewal: { cancel(): void } | null = null;
   #lastRequest = 0;
-  #answered = new Map<number, (answer: AnswerBody) => void>();
+  /** By the id of what was sent, with the epoch that was known then. */
+  #asked = new Map<number, { readonly epoch: number; readonly onAnswer: OnAnswer }>();
   #outgoing: ClientRequest[] = [];
   #isFlushPlanned = false;
   readonly #keepalives: Keepalives;
@@ -249,10 +256,10 @@ export class GroupClient {
    * Sends one request on the current stream; `onAnswer` is not called when the stream ends before. Requests of one turn share
    * a frame. Returns the request's id, 0 when there is no stream.
    */
-  send(body: ClientRequestBody, onAnswer: (answer: AnswerBody) => void): number {
+  send(body: ClientRequestBody, onAnswer: OnAnswer): number {
     if (this.#stream === null) return 0;
     const id = ++this.#lastRequest;
-    this.#answered.set(id, onAnswer);
+    this.#asked.set(id, { epoch: this.#seen.epoch, onAnswer });
     this.#outgoing.push({ id, body });
     if (this.#isFlushPlanned) return id;
     this.#isFlushPlanned = true;
@@ -264,7 +271,7 @@ export class GroupClient {
   read(query: ReadQuery, limitMs: number): Promise<AnswerBody | null> {
     return new Promise((resolve) => {
       const timer = this.runtime.timers.after(limitMs, () => {
-        this.#answered.delete(id);
+        this.#asked.delete(id);
         resolve(null);
       });
       const id = this.send(query, (answer) => {
@@ -295,9 +302,9 @@ export class GroupClient {
     if (frame.mark !== undefined) this.#marked(frame.mark);
     if (frame.position.lineage !== '') this.#seen = frame.position;
     for (const { id, body } of frame.answers) {
-      const onAnswer = this.#answered.get(id);
-      this.#answered.delete(id);
-      onAnswer?.(body);
+      const asked = this.#asked.get(id);
+      this.#asked.delete(id);
+      asked?.onAnswer(body, !frame.leading || asked.epoch !== frame.position.epoch);
     }
     for (const notice of frame.notices) this.#notice(notice);
     if (frame.keepalive !== undefined) this.#keepaliveAnswered(frame.keepalive);
@@ -346,7 +353,7 @@ export class GroupClient {
     this.#firstWord = null;
     this.#isLeaderless = false;
     this.#believedUntilMs = Number.NEGATIVE_INFINITY;
-    this.#answered = new Map();
+    this.#asked = new Map();
     this.#outgoing = [];
     this.#keepalives.forget();
     for (const session of this.#sessions) session.disconnected();

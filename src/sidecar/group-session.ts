@@ -3,10 +3,10 @@
  * unchanged but for the attach number, until they are answered: each is idempotent by key or token (rules C4, C7, S3).
  */
 import type { LockEvent, SessionId } from '../api/entry.ts';
-import type { AnswerBody, ClientRequestBody, KeepaliveStatus } from '../api/wire.ts';
+import type { ClientRequestBody, KeepaliveStatus } from '../api/wire.ts';
 import type { Timer } from '../platform/runtime.ts';
 import { BeliefCheck } from './belief-check.ts';
-import type { AttachableSession, GroupClient } from './group-client.ts';
+import type { AttachableSession, GroupClient, OnAnswer } from './group-client.ts';
 import { LeaseAlarm } from './lease-alarm.ts';
 import { type LeaseClock, type Moment, momentOf } from './lease-clock.ts';
 import type { SessionOwner } from './session-owner.ts';
@@ -110,7 +110,7 @@ export class GroupSession implements AttachableSession, RequestingSession {
    */
   request(
     build: (session: SessionId, attach: number) => ClientRequestBody,
-    onAnswer: (answer: AnswerBody) => void,
+    onAnswer: OnAnswer,
     { isPersistent = false, isFirst = false }: RequestOptions = {},
   ): () => boolean {
     if (this.#phase === 'over') return () => false;

@@ -18,6 +18,10 @@ export const REFUSAL_TEXTS: Readonly<Record<RefusalCode, string>> = {
   QUEUE_FULL: 'the queue is full',
 };
 
+export function waitedFor(waitMs: number): LeaseholdError {
+  return new LeaseholdError('WAIT_TIMEOUT', `not granted within ${waitMs} ms`);
+}
+
 /** An acquire that ended without its client hearing of it. */
 export function endingError(by: Ending): LeaseholdError {
   if (by === 'RELEASED' || by === 'REVOKED') {

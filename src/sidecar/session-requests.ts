@@ -3,9 +3,9 @@
  * every attach until it is answered: it is idempotent by key or token (rules C4, C7, S3).
  */
 import type { SessionId } from '../api/entry.ts';
-import type { AnswerBody, ClientRequestBody } from '../api/wire.ts';
+import type { ClientRequestBody } from '../api/wire.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
-import type { GroupClient } from './group-client.ts';
+import type { GroupClient, OnAnswer } from './group-client.ts';
 
 const RETRY_MS = 250;
 
@@ -31,7 +31,7 @@ export interface RequestOptions {
 
 export interface Pending {
   readonly build: (session: SessionId, attach: number) => ClientRequestBody;
-  readonly onAnswer: (answer: AnswerBody) => void;
+  readonly onAnswer: OnAnswer;
   readonly isPersistent: boolean;
 }
 
@@ -71,7 +71,7 @@ export class SessionRequests {
 
   #send(pending: Pending): void {
     const session = this.#session;
-    this.#client.send(pending.build(session.id, session.attach), (answer) => {
+    this.#client.send(pending.build(session.id, session.attach), (answer, isDoubtful) => {
       if (session.isOver) return;
       if (answer.type === 'refused' && answer.code === 'SUPERSEDED') {
         session.superseded();
@@ -85,7 +85,7 @@ export class SessionRequests {
         return;
       }
       // Once: it may have been sent twice, or been taken back.
-      if (this.#pending.delete(pending)) pending.onAnswer(answer);
+      if (this.#pending.delete(pending)) pending.onAnswer(answer, isDoubtful);
       if (answer.type === 'refused' && answer.code === 'SESSION_EXPIRED') session.expired();
     });
   }
@@ -93,7 +93,7 @@ export class SessionRequests {
 
 /** The session is over, so whoever waited until something is given back has what they wanted. */
 export function confirmAll(left: readonly Pending[]): void {
-  for (const { onAnswer, isPersistent } of left) if (isPersistent) onAnswer({ type: 'done' });
+  for (const { onAnswer, isPersistent } of left) if (isPersistent) onAnswer({ type: 'done' }, false);
 }
 
 /** Jittered, so that those who were refused together do not come back together. */
