@@ -10,10 +10,11 @@ import type { Runtime } from '../platform/runtime.ts';
 import { EndedTokens } from './ended-tokens.ts';
 import type { Envelope } from './envelope.ts';
 import { Envelopes } from './envelopes.ts';
+import { countWork, explain, explainEnd, refuseGrant } from './explanations.ts';
 import type { Grant } from './grants.ts';
 import { GroupClient } from './group-client.ts';
 import type { NamespaceSession } from './namespace-session.ts';
-import { listLocks, notHeldError, notServed, readLock, trouble, unavailable } from './reads.ts';
+import { listLocks, notServed, readLock, trouble, unavailable } from './reads.ts';
 import type {
   AcquireOptions,
   Deadline,
@@ -38,8 +39,6 @@ export interface SidecarOptions {
 /** Tokens of many pods are replaced at about the same time. */
 const RENEW_SPREAD_MS = 3_000;
 const REPORT_MS_MAX = 5_000;
-/** What is certain already is not told much later only to say who has the lock (cases B07, C12). */
-const EXPLAIN_MS_MAX = 500;
 const CLOSE_MS_MAX = 5_000;
 /** After a restart this covers both the group's confirmation and, if there is nothing to renew, the question who has the lock. */
 const RENEW_MS_MAX = 5_000;
@@ -150,11 +149,8 @@ export class Sidecar implements SidecarService {
   }
 
   async closeSession(sessionId: string): Promise<void> {
-    const closed = this.#envelopes.close(
-      this.#touched(sessionId),
-      true,
-      'the application closed the session',
-    );
+    const envelope = this.#touched(sessionId);
+    const closed = this.#envelopes.close(envelope, true, 'the application closed the session');
     await this.#within(
       CLOSE_MS_MAX,
       closed,
@@ -301,9 +297,7 @@ export class Sidecar implements SidecarService {
       return this.#touched(sessionId);
     } catch (error) {
       if (!(error instanceof LeaseholdError)) throw error;
-      countWork(target, token);
-      const { details } = await notHeldError(target, name, token, EXPLAIN_MS_MAX).catch(() => error);
-      throw error.with(details);
+      throw await explainEnd(error, target, name, token);
     }
   }
 
@@ -355,29 +349,4 @@ export class Sidecar implements SidecarService {
       deadlineMonotonicNs: BigInt(Math.floor(deadlineMs * 1000)) * 1000n,
     };
   }
-}
-
-/** A refusal says where and for whom, and after a wait also who has the lock (case C12). */
-async function explain(
-  error: LeaseholdError,
-  target: Target,
-  name: string,
-  sessionId: string | undefined,
-): Promise<LeaseholdError> {
-  const session = sessionId === undefined ? {} : { session_id: sessionId };
-  const known = (error.code === 'UNAVAILABLE' ? trouble(target) : null) ?? error;
-  const placed = known.with({ name: `${target.alias}/${name}`, ...session });
-  if (error.code !== 'WAIT_TIMEOUT') return placed;
-  const lock = await readLock(target, name, EXPLAIN_MS_MAX).catch(() => null);
-  return placed.with({ holder: lock?.holders[0] ?? null });
-}
-
-async function refuseGrant(target: Target, name: string, token: number, limitMs?: number): Promise<never> {
-  countWork(target, token);
-  throw await notHeldError(target, name, token, limitMs);
-}
-
-/** A call with a token that was lost: its application worked on. */
-function countWork({ metrics, ended }: Target, token: number): void {
-  if (ended.countOnce(token)) metrics.leaseExpiredWhileWorking();
 }

@@ -309,7 +309,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'the end of a session is told when the group has said who has the lock',
     rule: 'case B07',
     commit: '278ab09',
-    file: 'src/sidecar/sidecar.ts',
+    file: 'src/sidecar/explanations.ts',
     from: 'notHeldError(target, name, token, EXPLAIN_MS_MAX)',
     to: 'notHeldError(target, name, token)',
     faults: ['logOutage', 'linkCutSilently', 'machineSleep'],
