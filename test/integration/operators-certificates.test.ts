@@ -6,11 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Client, credentials, type StatusObject, status } from '@grpc/grpc-js';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Certified } from '../../src/cli/group/authority.ts';
 import { createSystemRuntime } from '../../src/platform/system-runtime.ts';
 import { type AdminServer, startAdminListener } from '../../src/server/grpc/admin-server.ts';
 import { ReloadingServerCredentials, watchKeyPair } from '../../src/server/security/tls.ts';
+import { Group, protocol } from '../support/admin-services.ts';
 import { authority, certify, type Leaf, SERVER_AUTH, type Signer } from '../support/certificates.ts';
 
 const OPERATOR = 'operator.leasehold-system';
@@ -23,7 +25,8 @@ let port = 0;
 let server: AdminServer;
 let pair: ReturnType<typeof watchKeyPair>;
 let operators: Signer;
-let group: Signer;
+let served: Group;
+let ofGroup: Signer;
 
 function file(name: string, text: string): string {
   writeFileSync(join(folder, name), text, { mode: 0o600 });
@@ -32,16 +35,17 @@ function file(name: string, text: string): string {
 
 beforeAll(async () => {
   operators = await authority('operators');
-  group = await authority('group');
+  ofGroup = await authority('group');
   const own = await certify(operators, { dns: ['localhost'], ip: ['127.0.0.1'] });
   const ca = file('ca.crt', operators.certificate.toString('pem'));
   pair = watchKeyPair({ ca, cert: file('own.crt', own.cert), key: file('own.key', own.key) }, runtime);
+  served = await Group.start('payouts');
   port = await freePort();
   server = await startAdminListener({
     address: `127.0.0.1:${port}`,
     credentials: new ReloadingServerCredentials(pair),
     operators: { administrators: [OPERATOR, SPIFFE], readers: [] },
-    served: () => [],
+    served: () => [served],
     clock: runtime.clock,
     timers: runtime.timers,
     logger: runtime.logger,
@@ -51,6 +55,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await server?.close();
   pair?.close();
+  await served?.replica.stop();
   rmSync(folder, { recursive: true });
 });
 
@@ -125,7 +130,7 @@ describe('no connection with', () => {
     ['one that has ended', () => certify(operators, { dns: [OPERATOR], endsInMs: -MINUTE_MS })],
     ['one that has not begun', () => certify(operators, { dns: [OPERATOR], beginsInMs: MINUTE_MS })],
     ['one that is for servers alone', () => certify(operators, { dns: [OPERATOR], usages: [SERVER_AUTH] })],
-    ['one of another authority', () => certify(group, { dns: [OPERATOR] })],
+    ['one of another authority', () => certify(ofGroup, { dns: [OPERATOR] })],
     ['one signed by itself', () => certify(null, { dns: [OPERATOR] })],
     [
       'one that an operator has signed',
@@ -166,3 +171,35 @@ test('a certificate that has ended opens nothing by resuming a TLS session of th
   // Nor does whoever took the ticket and has no key at all.
   expect((await call(null, before.ticket)).status).toBeNull();
 });
+
+test('a certificate that has ended serves no more over a connection that is open, and ends what it follows', async () => {
+  const { cert, key } = await certify(operators, { dns: [OPERATOR], endsInMs: 3_000 });
+  const ca = Buffer.from(operators.certificate.toString('pem'));
+  const secure = credentials.createSsl(ca, Buffer.from(key), Buffer.from(cert));
+  const client = new Client(`localhost:${port}`, secure);
+  onTestFinished(() => client.close());
+  const { Read: read } = protocol.service('leasehold.v1.History');
+  const { Status: inspect } = protocol.service('leasehold.v1.Inspect');
+  if (read === undefined || inspect === undefined) throw new Error('no such methods');
+  const ask = (): Promise<number> =>
+    new Promise((resolve) => {
+      const { path, requestSerialize, responseDeserialize } = inspect;
+      client.makeUnaryRequest(path, requestSerialize, responseDeserialize, { namespace: '' }, (error) =>
+        resolve(error?.code ?? status.OK),
+      );
+    });
+  expect(await ask()).toBe(status.OK);
+  const { path, requestSerialize, responseDeserialize } = read;
+  const following = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, {
+    namespace: '',
+    from: 0,
+    follow: true,
+  });
+  let entries = 0;
+  following.on('data', () => entries++);
+  following.on('error', () => undefined);
+  const end = await new Promise<StatusObject>((resolve) => following.on('status', resolve));
+  expect(entries).toBeGreaterThan(0);
+  expect(end).toMatchObject({ code: status.UNAUTHENTICATED, details: expect.stringContaining('ended at') });
+  expect(await ask()).toBe(status.UNAUTHENTICATED);
+}, 20_000);

@@ -7,6 +7,7 @@ import { Server, type ServerCredentials } from '@grpc/grpc-js';
 import type { Clock, Logger, Timers } from '../../platform/runtime.ts';
 import { adminService } from './admin.ts';
 import { openDoor } from './bounded-listener.ts';
+import { untilCertificateEnds } from './certificate-end.ts';
 import { HealthService } from './health.ts';
 import { HistoryService } from './history.ts';
 import { inspectService } from './inspect.ts';
@@ -105,7 +106,7 @@ export async function startAdminListener(options: AdminListenerOptions): Promise
   const server = new Server({
     'grpc.max_receive_message_length': REQUEST_BYTES_MAX,
     'grpc.max_concurrent_streams': CALLS_OPEN_MAX,
-    interceptors: [admitOperators(operators, logger)],
+    interceptors: [untilCertificateEnds({ clock, timers }), admitOperators(operators, logger)],
   });
   services.addTo(server);
   const bounds = { connectionsMax: CONNECTIONS_MAX, connectionsPerSecondMax: CONNECTIONS_PER_SECOND_MAX };
