@@ -36,7 +36,13 @@ export function createProgram(): Command {
     completionCommand(() => program),
   ];
   for (const command of commands) program.addCommand(command);
+  passOnSettings(program);
   return program;
+}
+
+/** A command that was made apart from the program does not have its settings; the word about --help is one of them. */
+function passOnSettings(command: Command): void {
+  for (const sub of command.commands) passOnSettings(sub.copyInheritedSettings(command));
 }
 
 /** Of the package that this file belongs to: as far below its folder in src as in dist. */

@@ -219,9 +219,7 @@ describe('history', () => {
       expect(read).toMatchObject({ code: 0, stderr: '' });
       const checked = await leasehold(['history', 'check', '-'], read.stdout);
       expect(checked).toMatchObject({ code: 0, stderr: '' });
-      expect(checked.stdout).toMatch(
-        /^7 entries, 7 events, 1 sessions, 1 grants, .*every promise was kept\n$/,
-      );
+      expect(checked.stdout).toMatch(/^7 entries, 7 events, 1 session, 1 grant, .*every promise was kept\n$/);
       const unnamed = await leasehold(['history', 'read', '-d', data]);
       expect(unnamed).toMatchObject({ code: EXIT_USAGE, stdout: '' });
       expect(unnamed.stderr).toContain('served here: trimmed, whole');
@@ -259,7 +257,7 @@ describe('history', () => {
       expect(checked.code).toBe(EXIT_WRONG);
       expect(checked.stdout).toMatch(/^exclusion \(.*rule C2\): /m);
       expect(checked.stdout).toMatch(/^ {2}6 {2}.* granted name=/m);
-      expect(checked.stdout).toMatch(/^6 entries, .*: \d+ violations$/m);
+      expect(checked.stdout).toMatch(/^6 entries, .*: \d+ violations?$/m);
     },
     TEST_MS_MAX,
   );

@@ -182,7 +182,9 @@ describe.concurrent('its own exit codes', () => {
     expect(tooLong.stderr).toMatch(/^leasehold: INVALID: .* \(wait_ms, from --wait; limit: 1h\)\n$/);
     const { code, stderr } = await leasehold(['run', 'jobs/x']);
     expect(code).toBe(125);
-    expect(stderr).toBe('error: no command to run; it comes behind --: leasehold run jobs/x -- CMD\n');
+    expect(stderr).toBe(
+      'error: no command to run; it comes behind --: leasehold run jobs/x -- CMD\n(run with --help for usage)\n',
+    );
   });
 });
 

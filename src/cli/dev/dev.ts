@@ -74,7 +74,7 @@ function invalidManifests({ errors }: ManifestsInvalid): Failure {
 
 function explained(error: unknown): unknown {
   if (!(error instanceof LogInUseError)) return error;
-  return new UnavailableError(`${error.message} (--data)`, { cause: error });
+  return new UnavailableError(`${error.message} (--data) and another port (--port)`, { cause: error });
 }
 
 function printStart(server: DevServer, { data }: DevFlags): void {
@@ -111,6 +111,10 @@ function printReload(report: ReloadReport): void {
     return;
   }
   const { added, changed, removed } = report;
+  if (added.length + changed.length + removed.length === 0) {
+    console.log('Manifests reloaded: they say what is in force already.');
+    return;
+  }
   console.log(
     `Manifests reloaded: added [${added.join(', ')}], changed [${changed.join(', ')}], removed [${removed.join(', ')}].`,
   );

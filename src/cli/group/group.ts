@@ -90,7 +90,10 @@ export async function runDown({ dir, output }: OfLocalGroup): Promise<void> {
     const lock = lockFolder(resolve(dir));
     // Read anew: whoever had the lock before may have started some.
     const ended = await existing(dir).stop();
-    const text = ended.length === 0 ? 'Nothing ran.' : `Ended: ${ended.join(', ')}.`;
+    const text =
+      ended.length === 0
+        ? 'Nothing ran.'
+        : `Ended: ${ended.join(', ')}.\nWhat they wrote is kept in ${dir}; "${thisProgram()} group up${dirFlag(dir)}" goes on with it.`;
     await print(output === 'json' ? JSON.stringify({ ended }) : text);
     lock.release();
   });
@@ -251,15 +254,20 @@ function dirFlag(dir: string): string {
 function tryText({ plan }: LocalGroup, dir: string): string {
   const leasehold = thisProgram();
   const group = (verb: string): string => `${leasehold} group ${verb}${dirFlag(dir)}`;
-  const sidecar = plan.account === null ? '' : `\n  (its sidecar is ${plan.account})`;
+  const who =
+    plan.account === null
+      ? ''
+      : `\n  (a "consumers" there must name ${plan.account}, the account of this sidecar)`;
   return `
-Try it:
+Try it (the first for a minute, so the others in a second terminal):
   ${leasehold} run ${plan.alias}/my-lock --url ${plan.apiUrl} --wait 30s -- sleep 60
   curl -s ${plan.apiUrl}/v1/locks/${plan.alias}%2Fmy-lock
   ${leasehold} group members --data ${shellWord(dir)}
-Who may lock, and how much: edit namespace.yaml in its folder; a change is in force within seconds${sidecar}.
+Who may lock, and how much: edit ${shellWord(join(dir, 'namespace.yaml'))}; a change is in force within
+  seconds, or refused with the reason in the servers' logs beside it${who}.
 Kill one:
   kill -9 <PID of the server that leads, or of any other process above>
+                            # the sidecar: start it again within 6 s, or the run above is ended
   ${group('status')}        # who leads now
   ${group('up')}            # starts again what has ended
 End all:

@@ -91,11 +91,21 @@ function unreadable(file: string, error: unknown): unknown {
 
 function judgementLines({ ok, violations, counts, parts }: Judgement): string[] {
   const { entries, events, grants, sessions, takeOvers } = counts;
-  const seen = `${entries} entries, ${events} events, ${sessions} sessions, ${grants} grants, ${takeOvers} take-overs`;
+  const seen = [
+    counted(entries, 'entry', 'entries'),
+    counted(events, 'event', 'events'),
+    counted(sessions, 'session', 'sessions'),
+    counted(grants, 'grant', 'grants'),
+    counted(takeOvers, 'take-over', 'take-overs'),
+  ].join(', ');
   const isWhole = parts.every(({ notJudged }) => notJudged.length === 0);
   const kept = isWhole ? 'every promise was kept' : 'nothing that can be judged was broken';
-  const result = ok ? kept : `${counts.violations} violations`;
+  const result = ok ? kept : counted(counts.violations, 'violation', 'violations');
   return [...violations.flatMap(violationLines), ...partLines({ parts }), `${seen}: ${result}`];
+}
+
+function counted(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`;
 }
 
 /** Only where it is not one whole history. */
