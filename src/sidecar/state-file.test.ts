@@ -3,10 +3,12 @@ import {
   appendFileSync,
   chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -189,6 +191,21 @@ describe('a file that was cut off or scribbled in', () => {
     expect(second.load()).toEqual([envelope('a'), session('a', 2)]);
     expect(second.damaged).toBe(1);
     expect(nextLife().damaged).toBe(0);
+  });
+
+  test('a folder in its place is named', () => {
+    mkdirSync(path, { recursive: true });
+    expect(() => new FileStateStore(path)).toThrow(`${path} cannot be read: Error: EISDIR`);
+  });
+
+  test('a link in its place is replaced, and what it leads to is left alone', () => {
+    const target = join(folder, 'elsewhere');
+    writeFileSync(target, 'not ours');
+    mkdirSync(join(folder, 'state'));
+    symlinkSync(target, path);
+    store().put(envelope('a'));
+    expect(readFileSync(target, 'utf8')).toBe('not ours');
+    expect(nextLife().load()).toEqual([envelope('a')]);
   });
 
   test('an empty file, and none at all, are beginnings', () => {

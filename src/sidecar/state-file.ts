@@ -111,7 +111,7 @@ export class FileStateStore implements StateStore {
 
   /** The last line may be cut off where the process ended; nothing was answered on its strength. */
   #read(): void {
-    for (const text of readFileSync(this.#path, 'utf8').split('\n')) {
+    for (const text of this.#text().split('\n')) {
       if (text === '') continue;
       const line = readLine(text);
       if (line === null) this.#damaged++;
@@ -119,6 +119,14 @@ export class FileStateStore implements StateStore {
       else if ('put' in line) this.#records.put(line.put);
       else if ('remove' in line) this.#records.remove(line.remove);
       else this.#records.removeEnvelope(line.removeEnvelope);
+    }
+  }
+
+  #text(): string {
+    try {
+      return readFileSync(this.#path, 'utf8');
+    } catch (error) {
+      throw new Error(`${this.#path} cannot be read: ${String(error)}`, { cause: error });
     }
   }
 
