@@ -266,7 +266,11 @@ describe('one process, as leasehold dev is', () => {
         seed,
         hours: HOURS,
         changePlan: (plan) => ({
-          ...withFaults({ ...plan, isOneProcess: true, sidecars: 1 }, ['serverCrash', 'appFreeze'], 10_000),
+          ...withFaults(
+            { ...plan, isOneProcess: true, isAudited: false, sidecars: 1 },
+            ['serverCrash', 'appFreeze'],
+            10_000,
+          ),
         }),
       });
       expect(report.findings).toEqual([]);
