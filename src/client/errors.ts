@@ -54,8 +54,15 @@ export function errorOf({ status, body }: Answer): LeaseholdError {
   const code = isErrorCode(told) ? told : status >= 500 ? 'UNAVAILABLE' : 'INVALID';
   const text = typeof message === 'string' ? message : `unexpected answer with status ${status}`;
   return code === 'HELD' || code === 'WAIT_TIMEOUT'
-    ? new HeldError(code, text, details)
+    ? new HeldError(code, heldText(text, details), details)
     : new LeaseholdError(code, text, details);
+}
+
+/** A program's log often has the message alone: it must say which lock, and who has it. */
+function heldText(text: string, { name, holder }: ErrorDetails): string {
+  const about = typeof name === 'string' ? `${name}: ${text}` : text;
+  if (typeof holder !== 'object' || holder === null || !('owner' in holder)) return about;
+  return typeof holder.owner === 'string' && holder.owner !== '' ? `${about} (by ${holder.owner})` : about;
 }
 
 /** As what a caller of the library sees a missing answer; any other error stays what it is. */

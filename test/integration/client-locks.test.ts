@@ -75,6 +75,7 @@ test('who does not wait is told at once who holds it; who waits in vain, afterwa
   expect(held).toBeInstanceOf(HeldError);
   expect(held).toMatchObject({
     code: 'HELD',
+    message: 'jobs/a: the lock is held (by holder)',
     retryable: true,
     details: { holder: { client: 'holder', token: lock.token } },
   });

@@ -29,7 +29,7 @@ Example of a configuration:
   etcd: {endpoints: ["https://etcd-a:2379", "https://etcd-b:2379", "https://etcd-c:2379"]}
   admin: {socket: server-a.sock}       # for operators; open to the account of the server only
   audit: {sink: file, path: audit.ndjson}   # or stdout, http, postgresql: docs/AUDIT.md
-  listen: {clients: "0.0.0.0:7100", relay: "0.0.0.0:7200", health: "0.0.0.0:7300"}
+  listen: {clients: "0.0.0.0:7100", relay: "0.0.0.0:7200", health: "0.0.0.0:7071"}
   peers: {a: "locks-a:7200", b: "locks-b:7200", c: "locks-c:7200"}
   tls:                                 # PEM files beside this file, read again when they change
     group: {ca: group-ca.crt, cert: a.crt, key: a.key}   # a.crt is for the DNS name a.<LockNamespace>.<namespace>

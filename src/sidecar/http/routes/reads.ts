@@ -100,6 +100,7 @@ const isHeld = jsonRoute({
   summary: 'Ask whether a token still holds the lock',
   description:
     'Answered from the monotonic clock of this machine, without any network: false from the deadline on, whatever happened. ' +
+    'While the grant is being taken away `revoking` says why, and the deadline moves no more: finish or stop, and release. ' +
     'After a restart of the sidecar it is false too, until the lock group has confirmed the session; renew waits for that.',
   body: null,
   query: heldQuery,

@@ -63,8 +63,9 @@ const keepalive = jsonRoute({
   aliases: ['/v1/sessions/{id}:keepalive', '/sessions/{id}/keepalive'],
   summary: 'Prove that the application lives',
   description:
-    'The answer says until when the grants of the session may be trusted. One TTL after the last call the session ends ' +
-    'and its grants are lost. After a restart of the sidecar `deadline_in_ms` is 0 or less until the lock group has ' +
+    'The answer says until when the session may be trusted, and with it each grant that is not being taken away. One that ' +
+    'is (broken, or held too long) ends before, and this answer does not tell: ask `held`, or listen for `revoking`. One ' +
+    'TTL after the last call the session ends and its grants are lost. After a restart of the sidecar `deadline_in_ms` is 0 or less until the lock group has ' +
     'confirmed the session: go on calling, or renew a grant, which waits for that.',
   body: nothing,
   query: nothing,
