@@ -19,6 +19,8 @@ export function quoteIdentifier(name: string): string {
 }
 
 export function quoteTable(table: TableName): string {
+  // Plain JavaScript may leave an option out.
+  if (table === undefined) throw new RangeError('the name of a table is missing');
   return typeof table === 'string' ? quoteIdentifier(table) : table.map(quoteIdentifier).join('.');
 }
 

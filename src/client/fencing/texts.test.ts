@@ -10,7 +10,7 @@ import { raiseFenceSql } from './postgresql.ts';
 import { dollarQuote, quoteIdentifier, quoteLiteral, quoteTable } from './sql-text.ts';
 import { staleReporter } from './stale-reporter.ts';
 import { readToken, StaleTokenError } from './stale-token.ts';
-import { rowFenceSql, staleTokenFrom } from './triggers.ts';
+import { rowFenceSql, staleTokenFrom, type TableFence, tableFenceSql } from './triggers.ts';
 
 describe('StaleTokenError', () => {
   it('is the STALE_TOKEN of the error table, and says all three', () => {
@@ -37,6 +37,8 @@ describe('quoting for PostgreSQL', () => {
       expect(() => quoteIdentifier(name)).toThrow(RangeError);
     expect(() => quoteLiteral('a\0')).toThrow(RangeError);
     expect(() => rowFenceSql({ table: 'x'.repeat(60), column: 'fence' })).toThrow('63 bytes');
+    const leftOut = { table: 't', resource: 'r' } as unknown as TableFence;
+    expect(() => tableFenceSql(leftOut)).toThrow('the name of a table is missing');
   });
 
   it('leaves no way out of a name or a text', () => {
