@@ -257,7 +257,7 @@ function tryText({ plan }: LocalGroup, dir: string): string {
   const who =
     plan.account === null
       ? ''
-      : `\n  (a "consumers" there must name ${plan.account}, the account of this sidecar)`;
+      : `\n  (if it names "consumers", then ${plan.account} too, the account of this sidecar)`;
   return `
 Try it (the first for a minute, so the others in a second terminal):
   ${leasehold} run ${plan.alias}/my-lock --url ${plan.apiUrl} --wait 30s -- sleep 60
@@ -265,9 +265,8 @@ Try it (the first for a minute, so the others in a second terminal):
   ${leasehold} group members --data ${shellWord(dir)}
 Who may lock, and how much: edit ${shellWord(join(dir, 'namespace.yaml'))}; a change is in force within
   seconds, or refused with the reason in the servers' logs beside it${who}.
-Kill one:
+Kill one (a sidecar that does not serve again within 6 s ends the run above):
   kill -9 <PID of the server that leads, or of any other process above>
-                            # the sidecar: start it again within 6 s, or the run above is ended
   ${group('status')}        # who leads now
   ${group('up')}            # starts again what has ended
 End all:
