@@ -124,6 +124,16 @@ it('accepts late ends after a time without commits, and for declared pauses and 
   expectAccepted(changed.check());
 });
 
+it('accuses nobody of a lateness among pauses that it has forgotten', () => {
+  const history = begun().entry(granted(1_001, 1)).client({ type: 'clientStopped', session: 1, at: 0 });
+  history.run({ type: 'pause', from: 0, to: 6_000, extraMs: 0, reason: 'stall' });
+  history.pass(20_900).entry(ending(1), expired(1_001, 1), ended(1));
+  for (let from = 30_000; from < 30_000 + 2 * 100_001; from += 2) {
+    history.run({ type: 'pause', from, to: from + 1, extraMs: 0, reason: 'stall' });
+  }
+  expectAccepted(history.check());
+});
+
 it('accepts a dead holder whose last keepalives came after the stop was noted, in any order', () => {
   const history = begun().entry(granted(1_001, 1)).client({ type: 'clientStopped', session: 1, at: 1_000 });
   for (const sentAt of [2_000, 4_000, 3_000]) {

@@ -15,9 +15,12 @@ it('counts what lies inside, once, and each extra in full', () => {
   expect(allowances.within(2_000, 3_000)).toBe(0);
 });
 
-it('stays bounded: of very many stretches the newest are kept', () => {
+it('stays bounded: of very many stretches the newest are kept, and it says how far back it knows', () => {
   const allowances = new Allowances();
-  for (let at = 0; at < 100_000; at += 2) allowances.add(at, at + 1, 0);
-  expect(allowances.within(99_000, 100_000)).toBe(500);
-  expect(allowances.within(0, 100_000)).toBeLessThanOrEqual(10_000);
+  expect(allowances.knows(0)).toBe(true);
+  for (let at = 0; at < 1_000_000; at += 2) allowances.add(at, at + 1, 0);
+  expect(allowances.within(999_000, 1_000_000)).toBe(500);
+  expect(allowances.within(0, 1_000_000)).toBeLessThanOrEqual(100_000);
+  expect(allowances.knows(0)).toBe(false);
+  expect(allowances.knows(999_000)).toBe(true);
 });

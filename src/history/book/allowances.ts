@@ -3,8 +3,8 @@
  * Promise 4 adds them to its bound, so "in time" is measured as elapsed time minus what lies inside such stretches.
  */
 
-/** Stretches kept; older ones are forgotten, which can only make the checker stricter on bounds of that age. */
-const STRETCHES_MAX = 10_000;
+/** Stretches kept: those of a day with one a second. What lies among older ones is not judged (`knows`). */
+const STRETCHES_MAX = 100_000;
 
 interface Stretch {
   readonly from: number;
@@ -13,11 +13,22 @@ interface Stretch {
 }
 
 export class Allowances {
-  #stretches: Stretch[] = [];
+  readonly #stretches: Stretch[] = [];
+  #forgottenTo = Number.NEGATIVE_INFINITY;
 
   add(from: number, to: number, extraMs: number): void {
     this.#stretches.push({ from, to, extraMs });
-    if (this.#stretches.length > STRETCHES_MAX) this.#stretches = this.#stretches.slice(STRETCHES_MAX / 2);
+    if (this.#stretches.length <= STRETCHES_MAX) return;
+    const forgotten = this.#stretches.splice(0, STRETCHES_MAX / 2);
+    this.#forgottenTo = forgotten.reduce(
+      (latest, stretch) => Math.max(latest, stretch.to),
+      this.#forgottenTo,
+    );
+  }
+
+  /** Whether every stretch after `from` is still known: without it nobody may be accused of having been late. */
+  knows(from: number): boolean {
+    return from >= this.#forgottenTo;
   }
 
   /** Ms inside [from, to] that do not count; overlapping stretches count once, each `extraMs` in full. */

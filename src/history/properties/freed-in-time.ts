@@ -119,7 +119,7 @@ function judgeCut(page: NameBook, book: Book, report: Report): void {
 
 function judgeDue({ what, name, tokens = [], since, due, done }: Due, book: Book, report: Report): void {
   const reached = done?.at ?? book.at;
-  if (reached <= due + LATE_MS) return;
+  if (reached <= due + LATE_MS || !book.groupGaps.knows(due)) return;
   const lateMs = reached - due - book.groupGaps.within(due, reached);
   if (lateMs <= LATE_MS) return;
   report({
@@ -150,6 +150,7 @@ function judgeDeadHolder(session: SessionBook, book: Book, report: Report): void
   if (stop === undefined || session.opened === null || session.unparkedAt > -NEVER) return;
   if ([...session.holds].some(({ name }) => book.names.get(name)?.quarantined)) return;
   const silentFrom = Math.max(stop.from, session.lastSentAt);
+  if (!book.runPauses.knows(silentFrom)) return;
   const holding = [...session.holds];
   const freedAt = holding.length > 0 ? NEVER : (session.lastHoldEnd?.runAt ?? -NEVER);
   const seen = Math.min(freedAt, book.runAt);
