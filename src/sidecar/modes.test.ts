@@ -77,6 +77,9 @@ describe('shared', () => {
     expect((await pod.jobs.lock('a')).holders.map(({ revoking }) => revoking)).toEqual(['break', null]);
     expect(pod.held('a', first.token)).toMatchObject({ held: true, revoking: 'break' });
     expect(pod.held('a', second.token)).not.toHaveProperty('revoking');
+    expect(first).not.toHaveProperty('revoking');
+    const renewed = pod.sidecar.renew('jobs/a', { sessionId: one, token: first.token });
+    expect(await pod.runtime.until(renewed, 1_000)).toMatchObject({ token: first.token, revoking: 'break' });
     await pod.runtime.pass(2 * TTL_MS);
     expect(lines.filter(({ event }) => event === 'revoking' || event === 'lost')).toMatchObject([
       { event: 'revoking', token: first.token, cause: 'break' },

@@ -48,10 +48,12 @@ export interface Deadline {
   readonly deadlineMonotonicNs: bigint;
 }
 
+/** `revoking`: being taken away, and why; a repeated acquire or a renew may find it so. */
 export interface Granted extends Deadline {
   readonly sessionId: string;
   readonly token: number;
   readonly leaseTtlMs: number;
+  readonly revoking?: RevokeCause;
 }
 
 /** `revoking`: still held, but being taken away, and why. */

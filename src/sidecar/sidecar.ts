@@ -330,6 +330,7 @@ export class Sidecar implements SidecarService {
       token: grant.token,
       leaseTtlMs: session.ttlMs,
       ...this.#deadline(Math.min(session.deadlineOf(grant), envelope.silentUntilMs(session))),
+      ...(grant.revoke && { revoking: grant.revoke.cause }),
     };
   }
 

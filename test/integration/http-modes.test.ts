@@ -71,6 +71,8 @@ test('a grant that is being taken away says why, wherever it is looked at', asyn
   expect(await holder()).toMatchObject({ token, revoking: 'maxHold' });
   const held = await on.client.get(on.lockPath('brief', `/held?token=${token}`));
   expect(held.body).toMatchObject({ held: true, revoking: 'maxHold' });
+  const renewed = await on.client.post(on.lockPath('brief', '/renew'), { session_id, token });
+  expect(renewed.body).toMatchObject({ renewed: true, token, revoking: 'maxHold' });
   expect((await release('brief', { session_id, token })).body).toEqual({ released: true });
 });
 

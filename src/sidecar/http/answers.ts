@@ -31,11 +31,15 @@ export const openAnswer = z.strictObject({
 export const deadlineAnswer = z.strictObject(deadlineFields);
 export const closedAnswer = z.strictObject({ closed: z.literal(true) });
 
+const revoking = revokeCause
+  .exactOptional()
+  .meta({ description: 'It is being taken away, and why: the deadline does not move any more.' });
 export const grant = z.strictObject({
   session_id: z.string(),
   token,
   lease_ttl_ms: milliseconds('TTL of the session in this LockNamespace.'),
   ...deadlineFields,
+  revoking,
 });
 export const acquiredAnswer = z.strictObject({ acquired: z.literal(true), ...grant.shape });
 export const renewedAnswer = z.strictObject({ renewed: z.literal(true), ...grant.shape });
@@ -48,9 +52,7 @@ export const heldAnswer = z.strictObject({
   held: z.boolean(),
   deadline_in_ms: deadlineFields.deadline_in_ms.exactOptional(),
   deadline_monotonic_ns: deadlineFields.deadline_monotonic_ns.exactOptional(),
-  revoking: revokeCause
-    .exactOptional()
-    .meta({ description: 'It is being taken away, and why: the deadline does not move any more.' }),
+  revoking,
 });
 
 const shownSession = z.number().int().meta({ description: 'Number of the session within its lock group.' });

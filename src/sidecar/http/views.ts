@@ -22,6 +22,7 @@ export function grantBody(granted: Granted): Body<typeof answers.grant> {
     token: granted.token,
     lease_ttl_ms: granted.leaseTtlMs,
     ...deadlineBody(granted),
+    ...(granted.revoking !== undefined && { revoking: granted.revoking }),
   };
 }
 

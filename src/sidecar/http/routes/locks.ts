@@ -134,7 +134,7 @@ const renew = jsonRoute({
     'A keepalive of the session that also says whether this token still holds the lock, and until when. The deadline counts ' +
     'from the last keepalive that the lock service has acknowledged; the sidecar sends one every TTL/5 as long as the ' +
     'application lives, so this call need not move it at once. The deadline of a grant that is being taken away moves no ' +
-    'more; `held` says so. Without this call, or another call of the session, it ends one TTL ' +
+    'more; `revoking` says so, and why: stop working, and give it back. Without this call, or another call of the session, it ends one TTL ' +
     'after the last one.',
   body: renewBody,
   query: nothing,
