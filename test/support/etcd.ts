@@ -65,7 +65,7 @@ export class TestEtcd {
   }
 
   pause(): void {
-    this.#server.signal('SIGSTOP');
+    this.#server.standStill();
   }
 
   resume(): void {

@@ -1,6 +1,7 @@
 /** A server process of a test: its output is kept for the failure message, and it never outlives the test's process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { standStill } from './stand-still.ts';
 
 const OUTPUT_CHARACTERS_MAX = 20_000;
 const STOP_MS_MAX = 10_000;
@@ -49,6 +50,11 @@ export class ServerProcess {
 
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
+  }
+
+  /** SIGSTOP; `signal('SIGCONT')` lets it go on. */
+  standStill(): void {
+    standStill(this.#child);
   }
 
   async stop(): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { standStill } from '../stand-still.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const STARTED = /serves the lock API on (http:\/\/127\.0\.0\.1:([0-9]+))/;
@@ -157,7 +158,7 @@ export class DevProcess {
 
   /** SIGSTOP and SIGCONT: a process that stands still, as on an overloaded machine. */
   freeze(): void {
-    this.#child.kill('SIGSTOP');
+    standStill(this.#child);
   }
 
   thaw(): void {
