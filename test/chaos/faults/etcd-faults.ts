@@ -4,9 +4,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ETCDS, type GroupBench } from '../../support/group/group-bench.ts';
 import { replaceMember } from '../../support/group/replace-member.ts';
 import type { Random } from '../../support/random.ts';
-import type { Fault } from './fault.ts';
+import { type Fault, untilEffect } from './fault.ts';
 
 const lane = 'processes';
+/** While etcd elects a leader none can be moved. */
+const MOVED_MS_MAX = 10_000;
 
 async function moveLeader(bench: GroupBench, random: Random): Promise<boolean> {
   const { leader } = await bench.etcd(ETCDS[0] as string).status();
@@ -20,7 +22,12 @@ async function moveLeader(bench: GroupBench, random: Random): Promise<boolean> {
 }
 
 export const etcdFaults: readonly Fault[] = [
-  { name: 'etcd moves its leader', lane, seconds: 1, run: ({ bench }, random) => moveLeader(bench, random) },
+  {
+    name: 'etcd moves its leader',
+    lane,
+    seconds: 1,
+    run: ({ bench }, random) => untilEffect(MOVED_MS_MAX, () => moveLeader(bench, random)),
+  },
   {
     name: 'defragmentation of a member',
     lane,

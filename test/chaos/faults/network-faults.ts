@@ -4,9 +4,11 @@ import { DROP, type Flow, HOLD, PASS } from '../../support/faulty-flow.ts';
 import type { LinkFault } from '../../support/faulty-proxy.ts';
 import { ETCDS, SERVERS } from '../../support/group/group-bench.ts';
 import type { Random } from '../../support/random.ts';
-import type { Fault, Scene } from './fault.ts';
+import { type Fault, type Scene, untilEffect } from './fault.ts';
 
 const lane = 'network';
+/** A server that starts has no lines yet. */
+const EFFECT_MS_MAX = 10_000;
 const CUT: LinkFault = { requests: HOLD, replies: HOLD };
 
 type Pair = readonly [from: string, to: string];
@@ -149,14 +151,15 @@ export const networkFaults: readonly Fault[] = [
     name: 'all connections of a pair broken',
     lane,
     seconds: 1,
-    run: (scene, random) => {
-      const pairs = [
-        aPair(scene, random),
-        ['server-*', random.pick(ETCDS)],
-        ['sidecar-1', 'server-*'],
-      ] as const;
-      const hit = pairs.map(([from, to]) => scene.bench.net.cut(from, to));
-      return Promise.resolve(hit.some((count) => count > 0));
-    },
+    run: (scene, random) =>
+      untilEffect(EFFECT_MS_MAX, async () => {
+        const pairs = [
+          aPair(scene, random),
+          ['server-*', random.pick(ETCDS)],
+          ['sidecar-1', 'server-*'],
+        ] as const;
+        const hit = pairs.map(([from, to]) => scene.bench.net.cut(from, to));
+        return hit.some((count) => count > 0);
+      }),
   },
 ];
