@@ -29,6 +29,10 @@ const FOUND_IN_GROUPS = [
     what: 'a front end sent a new leader an acquire again whose cancel had been committed too; a stopped standby suspected a sound leader',
   },
   { seed: 611_602_049, what: 'a standby took the time since its last look for silence of the leader' },
+  {
+    seed: 1_598_901_209,
+    what: 'the copy of a sidecar closed a session that the other one still believed in',
+  },
 ];
 const RUN_MS = 180_000;
 

@@ -25,13 +25,13 @@ import type { Snapshots } from '../snapshots/snapshots.ts';
 import { Appender } from './appender.ts';
 import type { Faults } from './faults.ts';
 import { GroupTime } from './group-time.ts';
-import { type Batch, type Inbox, prepend, strike } from './inbox.ts';
+import { type Batch, type Inbox, prepend } from './inbox.ts';
 import type { LeaderOptions, StopReason } from './leader-options.ts';
 import { verdicts } from './leases.ts';
 import type { Marks } from './marks.ts';
 import type { Publisher } from './publisher.ts';
 import { Pulse } from './pulse.ts';
-import { leaveOut, recoverPatiently } from './rebuild.ts';
+import { leaveOut, recoverPatiently, strikeOut } from './rebuild.ts';
 import type { RecentEvents } from './recent-events.ts';
 
 /** What it works on and with. */
@@ -180,7 +180,7 @@ export class EntryLoop {
     const now = this.#nowMs();
     this.#listener.stalled(this.#pulse.latenessMs(), now);
     const batch = faults.takeRetry() ?? inbox.take();
-    strike(batch, publisher.leases);
+    strikeOut(batch, { ...this.#parts, position: this.position });
     // The verdict over silent sessions goes first; what has arrived from them has renewed their leases (rule S6).
     for (const command of verdicts(publisher.leases, now)) prepend(batch, command);
     const isDue = nextDue(this.#state) <= this.#groupMs() || hasBacklog(this.#state);

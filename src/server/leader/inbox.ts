@@ -49,14 +49,17 @@ export function prepend(batch: Batch, command: Command): void {
 
 /**
  * What comes of a condemned session is put to the core as of none (rule C13): refused SESSION_EXPIRED, after a commit like any other
- * answer. An attach among it would otherwise be the sign of life that the session is not to have any more.
+ * answer. An attach among it would otherwise be the sign of life that the session is not to have any more. True: there was some.
  */
-export function strike({ commands }: Batch, leases: Pick<Leases, 'hasCondemned' | 'isCondemned'>): void {
-  if (!leases.hasCondemned) return;
+export function strike({ commands }: Batch, leases: Pick<Leases, 'hasCondemned' | 'isCondemned'>): boolean {
+  if (!leases.hasCondemned) return false;
+  let hasStruck = false;
   for (const [place, command] of commands.entries()) {
-    if ('session' in command && leases.isCondemned(command.session))
-      commands[place] = { ...command, session: 0 };
+    if (!('session' in command) || !leases.isCondemned(command.session)) continue;
+    commands[place] = { ...command, session: 0 };
+    hasStruck = true;
   }
+  return hasStruck;
 }
 
 /** Who asked, and under which id. */

@@ -106,6 +106,21 @@ describe('rule C13: a command that throws', () => {
     expect(probe.hits).toBe(1);
   });
 
+  test('throws once also where its session is condemned, and it is put to the core as of none', async () => {
+    const { probe, bench, front } = await poisoned();
+    const session = await front.open(1);
+    probe.command = isAcquireOf('poison');
+    front.ask(1, acquireCommand({ session, key: 'p', name: 'poison' }));
+    await bench.runtime.pass(BEAT_MS);
+    probe.command = ({ type }) => type === 'cancel';
+    for (let round = 0; round < 3; round++) {
+      const [id] = front.ask(1, { type: 'cancel', session, attach: 1, key: 'k', acks: [] });
+      await bench.runtime.pass(BEAT_MS);
+      expect(front.answerTo(id)).toMatchObject({ type: 'rejected', code: 'INVALID' });
+    }
+    expect(probe.hits).toBe(2);
+  });
+
   test('while the log does not answer the state waits to be made again, and the leader stays', async () => {
     const { probe, bench, front } = await poisoned();
     const session = await front.open(1);

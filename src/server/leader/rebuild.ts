@@ -11,7 +11,7 @@ import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import { type Recovered, recover } from '../snapshots/recovery.ts';
 import { type Faults, MADE_IT_FAIL } from './faults.ts';
-import { type Batch, type Inbox, takeOut } from './inbox.ts';
+import { type Batch, type Inbox, strike, takeOut } from './inbox.ts';
 import type { Publisher } from './publisher.ts';
 
 /** Pause before the log is read again that did not answer. */
@@ -50,5 +50,12 @@ export function leaveOut(batch: Batch, fault: CoreFault, parts: LeaveOutParts): 
   // The same request may wait already, sent again after a broken stream.
   const isKnown = (body: Command | ReadQuery): boolean => faults.isKnown(body);
   const repeats = [...takeOut(batch, isKnown), ...inbox.takeOut(isKnown)];
+  for (const repeat of repeats) publisher.reject(repeat, MADE_IT_FAIL, position);
+}
+
+/** What comes of condemned sessions, in the form in which it is put to the core; what has thrown in that form before is refused. */
+export function strikeOut(batch: Batch, { faults, publisher, position }: Omit<LeaveOutParts, 'inbox'>): void {
+  if (!strike(batch, publisher.leases)) return;
+  const repeats = takeOut(batch, (body) => faults.isKnown(body));
   for (const repeat of repeats) publisher.reject(repeat, MADE_IT_FAIL, position);
 }

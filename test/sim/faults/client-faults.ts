@@ -61,8 +61,8 @@ const machineSleep: FaultMaker = (cluster, random) => {
   };
 };
 
-/** Shorter than any TTL: what it does not renew it does not close either. */
-const COPY_MS = [300, 1_500, 4_000];
+/** Shorter than the shortest TTL less its margin, by any clock: what it does not renew it does not close either. */
+const COPY_MS = [300, 1_500, 3_500];
 
 /** For a while two sidecars have the same secrets (rule S3). */
 const stateCopied: FaultMaker = (cluster, random) => {
