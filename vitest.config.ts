@@ -1,5 +1,5 @@
 // Which tests `npm test` and `npm run test:long` run, and their time limits.
-// Tests that need a server from elsewhere (test/fencing) run with `--fencing`; test/chaos is no suite of vitest:
+// Tests that need a server from elsewhere (test/fencing) run with `--fencing`; a run of test/chaos is no suite of vitest:
 // scripts/suites.mjs says who runs what.
 import { defineConfig } from 'vitest/config';
 
@@ -21,7 +21,7 @@ function include(): string[] {
 }
 
 function exclude(): string[] {
-  const always = ['node_modules/**', 'dist/**', 'test/chaos/**'];
+  const always = ['node_modules/**', 'dist/**'];
   return [
     ...always,
     ...(long || soak ? [] : ['test/long/**']),

@@ -1,7 +1,6 @@
 /** Certificates that must open nothing on the operators' port: ended, not yet valid, of others, for something else, or with a name that only looks right. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -14,6 +13,7 @@ import { type AdminServer, startAdminListener } from '../../src/server/grpc/admi
 import { ReloadingServerCredentials, watchKeyPair } from '../../src/server/security/tls.ts';
 import { Group, protocol } from '../support/admin-services.ts';
 import { authority, certify, type Leaf, SERVER_AUTH, type Signer } from '../support/certificates.ts';
+import { freePort } from '../support/free-ports.ts';
 
 const OPERATOR = 'operator.leasehold-system';
 const SPIFFE = 'spiffe://cluster.local/ns/ops/sa/operator';
@@ -58,15 +58,6 @@ afterAll(async () => {
   await served?.replica.stop();
   rmSync(folder, { recursive: true });
 });
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port: free } = probe.address() as AddressInfo;
-      probe.close(() => resolve(free));
-    });
-  });
-}
 
 interface Called {
   /** gRPC status of Inspect.Status; null: there was no connection. */

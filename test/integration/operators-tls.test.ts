@@ -1,6 +1,6 @@
 /** Who may call a lock server's services for operators from elsewhere: certificates decide, of the right authority and for a name that is listed. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createConnection, createServer } from 'node:net';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
@@ -14,6 +14,7 @@ import { admission } from '../../src/server/grpc/operators.ts';
 import { dialServer, ReloadingServerCredentials, watchKeyPair } from '../../src/server/security/tls.ts';
 import { collect, Group, protocol } from '../support/admin-services.ts';
 import { leasehold } from '../support/cli.ts';
+import { freePort } from '../support/free-ports.ts';
 
 const OPERATOR = 'operator.leasehold-system';
 const READER = 'spiffe://cluster.local/ns/monitoring/sa/reader';
@@ -71,15 +72,6 @@ afterAll(async () => {
   await group?.replica.stop();
   rmSync(folder, { recursive: true });
 });
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
-}
 
 const flags = (who: string, ca = 'ca') => [
   '--endpoint',

@@ -1,7 +1,8 @@
 /** The door of a server that strangers can knock at: how many come in, and what is told of the others. */
-import { createConnection, createServer, type Socket } from 'node:net';
+import { createConnection, type Socket } from 'node:net';
 import { Client, credentials, Server, ServerCredentials } from '@grpc/grpc-js';
 import { afterEach, describe, expect, test } from 'vitest';
+import { freePort } from '../../../test/support/free-ports.ts';
 import { type Door, openDoor } from './bounded-listener.ts';
 
 const ends: (() => void)[] = [];
@@ -16,15 +17,6 @@ afterEach(() => {
   for (const end of ends.splice(0).reverse()) end();
   told.length = 0;
 });
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
-}
 
 interface Bounds {
   readonly connectionsMax: number;

@@ -3,11 +3,11 @@
  * and so that it has sidecars of its own number. The plan is the product's; only addresses change.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { LocalGroup } from '../../../src/cli/group/local-group.ts';
 import type { GroupPlan, PlannedProcess } from '../../../src/cli/group/plan.ts';
+import { freePorts } from '../free-ports.ts';
 import type { ProxyNet } from './proxy-net.ts';
 
 const STATE_FILE = 'group.json';
@@ -109,14 +109,4 @@ export function flag(args: readonly string[], name: string): string {
   const arg = args.find((candidate) => candidate.startsWith(`--${name}=`));
   if (arg === undefined) throw new Error(`--${name} is missing`);
   return arg.slice(name.length + 3);
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  await Promise.all(
-    servers.map((server) => new Promise<void>((done) => server.listen(0, '127.0.0.1', done))),
-  );
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
-  return ports;
 }
