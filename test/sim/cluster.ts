@@ -124,9 +124,11 @@ export class Cluster {
 
   /** The faults are over, and those who mean harm leave. */
   calm(): void {
-    for (const { poison, judge } of this.groups) {
-      poison.stop();
-      judge.audit.isCalm = true;
+    for (const group of this.groups) {
+      group.poison.stop();
+      group.judge.audit.isCalm = true;
+      // Who leads alone learns that it was deposed from its next entry, which may lie far in the quiet where nobody asks for anything.
+      if (group.kind === 'single') group.submit({ type: 'unquarantine', name: 'job-0', by: 'simulator' });
     }
     this.#rude?.stop();
   }

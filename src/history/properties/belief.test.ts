@@ -1,6 +1,7 @@
 /** Histories that the property must refuse. */
 import {
   begun,
+  broken,
   configured,
   ended,
   ending,
@@ -8,6 +9,8 @@ import {
   granted,
   opened,
   released,
+  revoked,
+  revoking,
   tookOver,
 } from '../history.fixture.ts';
 import { ofGrant, refuses } from '../verdicts.fixture.ts';
@@ -31,6 +34,18 @@ refuses('belief', {
       .entry(released(1_001, 1), granted(1_002, 2)),
     tokens: [1_001, 1_002],
     indexes: [2, 4],
+  }),
+  'a client that believes in it after a break that was not `--now`': () => ({
+    history: begun()
+      .entry(granted(1_001, 1))
+      .pass(500)
+      .entry(broken(1_001, 1, false), revoking(1_001, 1, 15_500))
+      .pass(15_000)
+      .entry(revoked(1_001, 1), granted(1_002, 2))
+      .client({ type: 'heldInterval', ...ofGrant, from: 10, to: 15_501 })
+      .client({ type: 'clientStopped', session: 1, at: 15_501 }),
+    tokens: [1_001, 1_002],
+    indexes: [2, 64],
   }),
   'a client that believes it before the grant': () => ({
     history: begun()

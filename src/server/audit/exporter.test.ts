@@ -6,7 +6,9 @@ import { LeaderBench } from '../../../test/support/virtual/leader-bench.ts';
 import type { HistoryEntry } from '../../api/entry.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
+import { TrimmedError } from '../../log/port.ts';
 import { silentAuditMetrics } from '../../platform/metrics.fixture.ts';
+import type { Timers } from '../../platform/runtime.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
 import type { Leader } from '../leader/leader.ts';
 import { history } from '../snapshots/recovery.ts';
@@ -54,10 +56,16 @@ async function lead(store: MemoryStore, snapshotDueBytes = Number.MAX_SAFE_INTEG
   return leader;
 }
 
-function exporting(store: MemoryStore, leader: Leader, sink: AuditSink, metrics = silentAuditMetrics) {
+function exporting(
+  store: MemoryStore,
+  leader: Leader,
+  sink: AuditSink,
+  metrics = silentAuditMetrics,
+  itsRuntime = runtime,
+) {
   const log = new MemoryLog(store);
   const exporter = new AuditExporter({
-    runtime,
+    runtime: itsRuntime,
     log,
     leadership: leader.leadership,
     group: GROUP,
@@ -86,6 +94,17 @@ async function wholeHistory(store: MemoryStore): Promise<HistoryEntry[]> {
   const entries: HistoryEntry[] = [];
   for await (const entry of history(new MemoryLog(store), 1)) entries.push(entry);
   return entries;
+}
+
+/** The log has let go of this entry. */
+async function isTrimmed(store: MemoryStore, index: number): Promise<boolean> {
+  try {
+    for await (const _ of new MemoryLog(store).read(index)) return false;
+    return false;
+  } catch (error) {
+    if (error instanceof TrimmedError) return true;
+    throw error;
+  }
 }
 
 test('every entry arrives once and in order, and the cursor follows', async () => {
@@ -159,14 +178,7 @@ test('a gap is counted, exported in its place, and the export goes on after it',
   const leader = await lead(store, 2_000);
   await work(leader, 60);
   await expect.poll(() => store.snapshots().length).toBe(2);
-  await expect
-    .poll(() =>
-      wholeHistory(store).then(
-        () => false,
-        () => true,
-      ),
-    )
-    .toBe(true);
+  await expect.poll(() => isTrimmed(store, 1)).toBe(true);
   const sink = new TestSink();
   let missing = 0;
   exporting(store, leader, sink, { ...silentAuditMetrics, gap: (entries) => (missing += entries) });
@@ -175,6 +187,38 @@ test('a gap is counted, exported in its place, and the export goes on after it',
   expect(gap).toMatchObject({ type: 'gap', group: GROUP, lineage: 'l1', from: 1 });
   expect(missing).toBe(gap?.to);
   expect(sink.indexes).toEqual(sink.indexes.map((_, at) => (gap?.to ?? 0) + 1 + at));
+});
+
+test('a deposed exporter that wakes up tells of no gap: what it has not exported its successor has', async () => {
+  const store = new MemoryStore('l1');
+  const first = await lead(store, 2_000);
+  const [early, late] = [new TestSink(), new TestSink()];
+  let gaps = 0;
+  const metrics = { ...silentAuditMetrics, gap: () => void gaps++ };
+  // A process that stands still: what is due runs when it goes on.
+  let due: (() => void)[] | null = null;
+  const timers: Timers = {
+    ...runtime.timers,
+    after: (ms, run) => runtime.timers.after(ms, () => (due === null ? run() : void due.push(run))),
+  };
+  exporting(store, first, early, metrics, { ...runtime, timers });
+  await work(first, 3);
+  await expect.poll(() => store.auditCursor(), { timeout: 5_000 }).toBe(first.position.index);
+  due = [];
+  const second = await lead(store, 2_000);
+  exporting(store, second, late, metrics);
+  for (let round = 0; round < 20 && !(await isTrimmed(store, first.position.index + 1)); round++) {
+    await work(second, 20);
+    await expect.poll(() => store.auditCursor(), { timeout: 5_000 }).toBe(second.position.index);
+  }
+  expect(await isTrimmed(store, first.position.index + 1)).toBe(true);
+  const run = due;
+  due = null;
+  expect(run.length).toBeGreaterThan(0);
+  for (const call of run) call();
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  expect(gaps).toBe(0);
+  expect(early.lines).not.toContainEqual(expect.objectContaining({ type: 'gap' }));
 });
 
 test('a change of the leader costs nothing, however many snapshots have passed since the cursor', async () => {

@@ -150,11 +150,17 @@ export class AuditExporter {
     }
   }
 
-  /** The log begins above what was exported: that is said in its place. */
+  /**
+   * The log begins above what was exported: that is said in its place. By the leader alone: to one that was deposed and stood still it may
+   * look so, while its successor has exported all of it before the log let go of it.
+   */
   async #gap(to: number): Promise<void> {
-    const { group, log, metrics, runtime } = this.#options;
+    const { group, leadership, log, metrics, runtime } = this.#options;
     const { lineage } = log;
-    const from = (this.#exported ?? 0) + 1;
+    const exported = this.#exported ?? 0;
+    await log.setAuditCursor(leadership, exported);
+    this.#saved = exported;
+    const from = exported + 1;
     assert(to >= from, 'what was trimmed was not exported');
     const gap: AuditGap = { from, to };
     metrics.gap(to - from + 1);

@@ -30,6 +30,7 @@ const ENTRIES_BETWEEN_VERDICTS = 32;
 const OF_KEYS: ReadonlySet<PropertyName> = new Set(['exactly-once-per-key', 'no-ghost-grants']);
 
 type Ending = Extract<LockEvent, { type: 'sessionEnding' }>;
+type HeldInterval = Extract<ClientRecord, { type: 'heldInterval' }>;
 
 /** Steps tell apart what happens in one microsecond. */
 interface Moment {
@@ -88,11 +89,10 @@ export class GroupJudge {
   readonly #latest = new Map<string, GrantKnown[]>();
   /** When the revoke of a token became durable, µs. */
   readonly #revokedAtUs = new Map<Token, number>();
-  /**
-   * When locks became free for which somebody else answers than who believes in them, ms: who broke them `--now` (rule C9), or the other
-   * one who has the session's secret, and has given them back (rule C7).
-   */
+  /** When locks became free that another one who has the session's secret has given back, ms: who believes in them cannot know (rule C7). */
   readonly #freedByOthersMs = new Map<Token, number>();
+  /** Beliefs of copied sessions, until each entry that was built before their end is durable: it may free what they are about. */
+  #unsettled: HeldInterval[] = [];
   readonly #ttls = new Map<SessionId, number>();
   /** By index, from 1. */
   readonly #eventHashes: string[] = [''];
@@ -136,6 +136,7 @@ export class GroupJudge {
   beginLineage(lineage: string): void {
     const longestMs = Math.max(0, ...this.#ttls.values()) + (this.state.config?.lockDelayMs ?? 0);
     const leaseMs = longestMs / this.#options.fastestRate;
+    this.#settle(Number.POSITIVE_INFINITY);
     this.lineages.begins({ highest: this.state.lastToken, leaseMs });
     this.attaches.beginLineage();
     this.audit.beginLineage(lineage);
@@ -211,13 +212,13 @@ export class GroupJudge {
     }
     for (const event of applied.events) {
       if (event.type === 'sessionEnding' && event.cause === 'expired') this.#expired(event, built);
-      if (event.type === 'broken' && event.now) this.#freedByOthersMs.set(event.token, built.atMs);
       if ((event.type === 'released' || event.type === 'cancelled') && this.attaches.isCopied(event.session))
         this.#freedByOthersMs.set(event.token, built.atMs);
       this.#take(event);
     }
     this.#builtAt.delete(stored.hash);
     this.#checker.entry({ lineage, epoch, index, at, wallMs, eventHash, events: applied.events }, built.atMs);
+    this.#settle(built.atMs);
     if (index % ENTRIES_BETWEEN_VERDICTS === 0) this.look();
     this.onDurable(built.by);
   }
@@ -250,9 +251,20 @@ export class GroupJudge {
   client(record: ClientRecord): void {
     // Of a lineage that is over, and whose end this judge has not read: what was granted there it cannot know.
     if (record.lineage !== this.#lineage) return;
-    const freedMs = record.type === 'heldInterval' ? this.#freedByOthersMs.get(record.token) : undefined;
-    if (freedMs === undefined || record.type !== 'heldInterval') this.#checker.client(record);
-    else if (record.from < freedMs) this.#checker.client({ ...record, to: Math.min(record.to, freedMs) });
+    if (record.type === 'heldInterval' && this.attaches.isCopied(record.session))
+      this.#unsettled.push(record);
+    else this.#checker.client(record);
+  }
+
+  /** Beliefs that ended before `builtMs`: nothing that is still under way was built before. */
+  #settle(builtMs: number): void {
+    if (this.#unsettled.length === 0) return;
+    const settled = this.#unsettled.filter(({ to }) => to <= builtMs);
+    this.#unsettled = this.#unsettled.filter(({ to }) => to > builtMs);
+    for (const record of settled) {
+      const freedMs = this.#freedByOthersMs.get(record.token) ?? Number.POSITIVE_INFINITY;
+      if (record.from < freedMs) this.#checker.client({ ...record, to: Math.min(record.to, freedMs) });
+    }
   }
 
   acknowledged(session: SessionId, sentAtUs: number): void {
@@ -304,6 +316,7 @@ export class GroupJudge {
   }
 
   finish(isQuiet: boolean): void {
+    this.#settle(Number.POSITIVE_INFINITY);
     this.#pass(this.#checker.finish({ quiet: isQuiet, clientsGone: isQuiet }).violations);
   }
 
