@@ -80,6 +80,14 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
     change: group([['serverCrash', 8_000]], { isAudited: true }),
   },
   {
+    name: 'a deposed exporter tells of a gap that is none',
+    rule: 'L4',
+    file: 'src/server/audit/exporter.ts',
+    from: '    await log.setAuditCursor(leadership, exported);\n    this.#saved = exported;\n',
+    to: '',
+    change: group([['serverPause', 20_000]], { isAudited: true, snapshotDueBytes: 500 }),
+  },
+  {
     name: 'the log is trimmed over the head of the audit',
     rule: 'L4',
     file: 'src/server/snapshots/trim-bound.ts',
