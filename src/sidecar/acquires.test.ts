@@ -161,6 +161,34 @@ describe('rule A5: hang-ups', () => {
     expect(pod.jobs.replica.status().held).toBe(2);
   });
 
+  test('of a wait that was asked for again over two streams: neither is sent again behind its cancel', async () => {
+    const { pod, sessionId } = await contended();
+    const { line, replica } = pod.jobs;
+    const acquiring = pod.acquiring('a', { sessionId, waitMs: HOUR_MS });
+    await pod.runtime.pass(10);
+    line.toClient = 'lost';
+    await pod.runtime.until(replica.submit({ type: 'quarantine', name: 'a', reason: 'test' }), 100);
+    for (const _ of ['first', 'second']) {
+      line.break();
+      line.both = 'flows';
+      line.toClient = 'held';
+      await pod.runtime.pass(500);
+      // It hears that it waits no more, and what it asks then is lost.
+      line.toServer = 'lost';
+      line.toClient = 'flows';
+      await pod.runtime.pass(10);
+    }
+    const asked = () => line.requests('acquire').filter(({ name }) => name === 'a').length;
+    expect(asked()).toBeGreaterThan(2);
+    acquiring.hangUp();
+    const before = asked();
+    line.break();
+    line.both = 'flows';
+    await pod.runtime.pass(1_000);
+    expect(acquiring.outcome.value).toBe('CANCELLED');
+    expect(asked()).toBe(before);
+  });
+
   test('a release goes on after its caller has gone', async () => {
     const { pod, holder } = await contended();
     pod.jobs.line.toServer = 'lost';

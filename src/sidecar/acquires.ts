@@ -251,6 +251,8 @@ export class Acquires {
   }
 
   #send(attempt: Attempt, body: Omit<Acquire, 'type' | 'session' | 'attach' | 'acks'>): void {
+    // Asked before and not answered: of two only one could be withdrawn, and the other would be sent again behind the cancel of its key.
+    attempt.withdraw();
     const acks = this.takeAcks();
     // What did not get into the log has settled nothing: its acknowledgements go along with another command.
     const withdraw = this.#session().request(

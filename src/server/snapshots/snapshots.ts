@@ -128,9 +128,9 @@ export class Snapshots {
   /** Rule L4: behind everybody who still reads, within a bound. */
   async #trim({ trimTo }: AuditHold): Promise<void> {
     const { log, leadership, standbys } = this.#options;
-    const behind = standbys().map(async (index) => ({ index, behindBytes: await log.retainedBytes(index) }));
     const quotaBytes = (await log.space())?.quotaBytes;
-    await log.trim(leadership, Math.min(trimTo, trimBound(await Promise.all(behind), quotaBytes)));
+    const places = standbys().map(async (index) => ({ index, behindBytes: await log.retainedBytes(index) }));
+    await log.trim(leadership, Math.min(trimTo, trimBound(await Promise.all(places), quotaBytes)));
   }
 
   async #auditHold(): Promise<AuditHold> {

@@ -378,6 +378,14 @@ export class GroupJudge {
     this.#latest.set(name, latest.slice(-GRANTS_REMEMBERED));
   }
 
+  #forget({ name, token }: Pick<GrantKnown, 'name' | 'token'>): void {
+    const known = this.#latest.get(name) ?? [];
+    this.#latest.set(
+      name,
+      known.filter((one) => one.token !== token),
+    );
+  }
+
   #isHeld({ session, token }: GrantKnown): boolean {
     return this.state.sessions.get(session)?.holds.has(token) === true;
   }
@@ -391,6 +399,10 @@ export class GroupJudge {
         return;
       case 'released':
         if (event.remaining > 0) this.tally.partlyReleased++;
+        return;
+      case 'broken':
+        // Who breaks it at once answers for what its holder still believes (rule C9).
+        if (event.now) this.#forget(event);
         return;
       case 'revoking':
         this.#revokedAtUs.set(event.token, this.#world.nowUs);
