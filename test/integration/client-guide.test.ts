@@ -9,13 +9,13 @@ const page = read('docs/CLIENT.md');
 
 test('each example stands there word for word', () => {
   const shown = new Map(
-    [...page.matchAll(/<!-- (examples\/\S+) -->\n```js\n(.*?)```/gs)].map(([, file = '', text = '']) => [
+    [...page.matchAll(/<!-- (examples\/\S+) -->\n```\w+\n(.*?)```/gs)].map(([, file = '', text = '']) => [
       file,
       text,
     ]),
   );
-  const files = globSync('examples/*.mjs', { cwd: ROOT }).sort();
-  expect(files).toHaveLength(3);
+  const files = globSync('examples/**/*.{mjs,py,go}', { cwd: ROOT }).sort();
+  expect(files).toHaveLength(5);
   expect([...shown.keys()].sort()).toEqual(files);
   for (const file of files) expect(shown.get(file), `${file} differs from docs/CLIENT.md`).toBe(read(file));
 });

@@ -7,7 +7,7 @@ import { ok as assert } from 'node:assert';
 import type { SessionId } from '../../api/entry.ts';
 import { KEY_BYTES_MAX } from '../../api/limits.ts';
 import type { Answer, KeepaliveAnswer, RelayRequest, SessionNotice } from '../../api/wire.ts';
-import { isRefusable } from '../leader/inbox.ts';
+import { isRefusable } from '../refusable.ts';
 
 /** Requests of one client without an answer; more acquires and reads are refused. */
 const UNANSWERED_MAX = 10_000;

@@ -6,6 +6,7 @@
 import type { Command } from '../../api/entry.ts';
 import { COMMANDS_PER_ENTRY_MAX, ENTRY_BYTES_MAX } from '../../api/limits.ts';
 import type { GetLock, ListLocks, ReadQuery } from '../../api/wire.ts';
+import { isRefusable } from '../refusable.ts';
 import type { Leases } from './leases.ts';
 import { NOBODY, type Outgoing } from './outbox.ts';
 
@@ -180,16 +181,6 @@ export class Inbox {
     this.#ids = this.#ids.slice(count);
     this.#taken = 0;
   }
-}
-
-/** Everything but what gives something back or keeps it: only that may be refused because there is too much (rule S9). */
-export function isRefusable(body: Command | ReadQuery): boolean {
-  return (
-    body.type === 'acquire' ||
-    body.type === 'openSession' ||
-    body.type === 'getLock' ||
-    body.type === 'listLocks'
-  );
 }
 
 /**
