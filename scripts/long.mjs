@@ -1,7 +1,8 @@
 // `npm run test:long`: everything that takes longer than a change may wait: the long tests and all planted bugs, an hour of chaos beside
 // them (it waits more than it computes), and when the machine is free again the bench. Runs all of it even if a part fails, says how each
 // ended and what failed, and closes with the sum. With arguments: only the long tests, which get them
-// (`npm run test:long -- test/long/soak.test.ts`). LEASEHOLD_CHAOS_MINUTES and LEASEHOLD_SIM_HOURS set other lengths.
+// (`npm run test:long -- test/long/soak.test.ts`). LEASEHOLD_CHAOS_MINUTES, LEASEHOLD_SIM_HOURS and
+// LEASEHOLD_SIM_SEEDS set other lengths.
 import { run } from './processes.mjs';
 
 const CHAOS_MINUTES = process.env.LEASEHOLD_CHAOS_MINUTES ?? '60';
