@@ -7,8 +7,8 @@ import type { Command, Entry, HistoryEntry } from '../../api/entry.ts';
 import { apply, createState, encodeEntry, type State, sha256, writeSnapshot } from '../../core/index.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
-import { CorruptLogError, type Leadership } from '../../log/port.ts';
-import { history, recover } from './recovery.ts';
+import { CorruptLogError, type Leadership, TrimmedError } from '../../log/port.ts';
+import { history, type ReadableLog, recover } from './recovery.ts';
 
 const { logger } = new VirtualRuntime();
 
@@ -58,6 +58,15 @@ class Scribe {
       chunkHashes: [sha256(bytes)],
       bytes: bytes.byteLength,
     });
+  }
+
+  /** Two more of them, and nothing of the log is kept that they do not need. */
+  async snapshotsTwice(): Promise<void> {
+    for (const _ of ['older', 'newest']) {
+      await this.write([openCommand()]);
+      await this.snapshot({});
+    }
+    await this.log.trim(this.#leadership as Leadership);
   }
 
   async begin(): Promise<void> {
@@ -143,6 +152,56 @@ describe('rule C15: a program that is too old for the group stops', () => {
     await scribe.write([{ type: 'raiseBehaviour', level: 2 }]);
     await scribe.snapshot({});
     expect((await recover(scribe.log, logger)).state.behaviour).toBe(2);
+  });
+});
+
+describe('rule L4: who stood still while it read a log that was trimmed meanwhile begins again', () => {
+  /** The log of `scribe`; in the middle of the first such call its leader goes on. */
+  function goingOn(scribe: Scribe, call: 'read' | 'readChunk'): ReadableLog {
+    const { log } = scribe;
+    let isBefore = true;
+    const goOn = async (at: typeof call): Promise<void> => {
+      if (!isBefore || at !== call) return;
+      isBefore = false;
+      await scribe.snapshotsTwice();
+    };
+    return {
+      lineage: log.lineage,
+      snapshots: () => log.snapshots(),
+      readChunk: async (manifest, chunk) => {
+        await goOn('readChunk');
+        return log.readChunk(manifest, chunk);
+      },
+      async *read(fromIndex) {
+        await goOn('read');
+        yield* log.read(fromIndex);
+      },
+    };
+  }
+
+  test.each(['read', 'readChunk'] as const)(
+    'in the middle of %s, and calls no snapshot bad',
+    async (call) => {
+      const runtime = new VirtualRuntime();
+      const scribe = new Scribe();
+      await scribe.begin();
+      await scribe.snapshot({});
+      const { state, head, snapshot } = await recover(goingOn(scribe, call), runtime.logger);
+      expect(head).toEqual(await scribe.log.head());
+      expect(state.sessions.size).toBe(3);
+      expect(snapshot?.index).toBe(head.index);
+      expect(runtime.logged).toEqual([]);
+    },
+  );
+
+  test('a log whose snapshots are all bad is not read for ever', async () => {
+    const scribe = new Scribe();
+    await scribe.begin();
+    await scribe.snapshotsTwice();
+    const readChunk = () => Promise.reject(new CorruptLogError('bad'));
+    const log = { lineage: 'test-lineage', snapshots: () => scribe.log.snapshots(), readChunk };
+    const bad: ReadableLog = { ...log, read: (from) => scribe.log.read(from) };
+    await expect(recover(bad, logger)).rejects.toThrow(TrimmedError);
   });
 });
 

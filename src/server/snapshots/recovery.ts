@@ -52,9 +52,29 @@ function requireBehaviour(level: number): void {
   if (level > BEHAVIOUR_LEVEL_MAX) throw new BehaviourTooHighError(level);
 }
 
-/** Reads the whole log. Throws CorruptLogError when it contradicts itself or this program. */
+/**
+ * Reads the whole log. Throws CorruptLogError when it contradicts itself or this program. Whoever is slow, or was stopped in the middle, may
+ * find that newer snapshots were written meanwhile and the log trimmed: it begins again, with those.
+ */
 export async function recover(log: ReadableLog, logger: Logger): Promise<Recovered> {
-  const { state, snapshot } = await newestSnapshot(log, Number.POSITIVE_INFINITY, (manifest, error) => {
+  for (;;) {
+    const manifests = await log.snapshots();
+    try {
+      return await recoverFrom(log, manifests, logger);
+    } catch (error) {
+      if (!(error instanceof TrimmedError)) throw error;
+      const [newest] = await log.snapshots();
+      if (newest === undefined || newest.index <= (manifests[0]?.index ?? 0)) throw error;
+    }
+  }
+}
+
+async function recoverFrom(
+  log: ReadableLog,
+  manifests: readonly SnapshotManifest[],
+  logger: Logger,
+): Promise<Recovered> {
+  const { state, snapshot } = await newestGood(log, manifests, (manifest, error) => {
     logger.error({ snapshot: manifest.id, index: manifest.index, error }, 'snapshot unusable');
   });
   let head: LogPosition =
@@ -130,24 +150,26 @@ async function* replayed(log: ReadableLog, state: State, fromIndex: number): Asy
 }
 
 async function stateBefore(log: ReadableLog, index: number): Promise<State> {
+  const below = (await log.snapshots()).filter((manifest) => manifest.index < index);
   // Whoever recovers from this log says that a snapshot is bad; a reader only needs another one.
-  return (await newestSnapshot(log, index, () => undefined)).state;
+  return (await newestGood(log, below, () => undefined)).state;
 }
 
-/** The newest good snapshot below `index`, or the empty state. */
-async function newestSnapshot(
+/** The first good one of these, newest first, or the empty state. */
+async function newestGood(
   log: ReadableLog,
-  index: number,
+  manifests: readonly SnapshotManifest[],
   onBad: (manifest: SnapshotManifest, error: Error) => void,
 ): Promise<{ readonly state: State; readonly snapshot: SnapshotManifest | null }> {
-  for (const manifest of await log.snapshots()) {
-    if (manifest.index >= index) continue;
+  for (const manifest of manifests) {
     try {
       return { state: await readSnapshot(log, manifest), snapshot: manifest };
     } catch (error) {
       // Rule L3: a bad one is skipped for the older one, or for the log from its start. One that cannot be read is not bad.
       if (!(error instanceof CorruptLogError || error instanceof FormatError)) throw error;
-      onBad(manifest, error);
+      // Nor is one that newer ones have taken the place of while it was read.
+      const isThere = (await log.snapshots()).some(({ id }) => id === manifest.id);
+      if (isThere) onBad(manifest, error);
     }
   }
   return { state: createState(log.lineage), snapshot: null };
