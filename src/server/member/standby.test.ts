@@ -195,3 +195,22 @@ test('one that computes other events than its leader halts and says so (rule C14
   await group.runtime.pass(1_000);
   expect(group.halted).toHaveLength(1);
 });
+
+test('one that is stopped while the log does not answer says nothing of a log that it cannot follow', async () => {
+  const group = new Group();
+  await group.leader();
+  const log = new MemoryLog(group.store, {
+    timers: group.runtime.timers,
+    random: seededRandom(1),
+    latencyMs: () => 1,
+  });
+  const standby = await group.runtime.until(group.standby(log), 1_000);
+  log.setOutage(true);
+  // In the middle of a look, whose calls are repeated until somebody closes the log.
+  await group.runtime.pass(150);
+  standby.stop();
+  await log.close();
+  await group.runtime.pass(5_000);
+  expect(group.halted).toEqual([]);
+  expect(group.runtime.logged).toEqual([]);
+});

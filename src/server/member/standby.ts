@@ -4,7 +4,7 @@
  */
 import { ok as assert } from 'node:assert';
 import type { HistoryEntry } from '../../api/entry.ts';
-import { LogUnavailableError } from '../../log/errors.ts';
+import { LogClosedError, LogUnavailableError } from '../../log/errors.ts';
 import { type LockLog, type LogPosition, TrimmedError } from '../../log/port.ts';
 import type { Runtime, Timer } from '../../platform/runtime.ts';
 import { type Recovered, recover, replay } from '../snapshots/recovery.ts';
@@ -184,6 +184,8 @@ export class Standby {
       this.#looked();
       return;
     }
+    // Whoever has stopped it has closed the log meanwhile.
+    if (this.#isStopped && error instanceof LogClosedError) return;
     this.#isHalted = true;
     this.#options.runtime.logger.error(
       { index: this.index, error },
