@@ -39,9 +39,10 @@ export class WatchedFiles<T> {
     return this.#value;
   }
 
-  /** Told of each new value, after it is in use. */
-  onChange(listener: (value: T) => void): void {
+  /** Told of each new value, after it is in use, until the returned function is called. */
+  onChange(listener: (value: T) => void): () => void {
     this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   close(): void {

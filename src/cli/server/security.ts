@@ -2,6 +2,7 @@
 import { ServerCredentials, status } from '@grpc/grpc-js';
 import type { NamespaceConfig } from '../../api/config.ts';
 import type { EtcdCredentials } from '../../log/etcd/client.ts';
+import type { EtcdLogOptions } from '../../log/etcd/etcd-log.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import type { WatchedFiles } from '../../platform/watched-files.ts';
 import type { Caller, Identify } from '../../server/grpc/lock-service.ts';
@@ -38,8 +39,9 @@ export interface ServerSecurity {
   readonly dial: RelayClientOptions['dial'];
   /** How it dials etcd. */
   readonly etcd: {
+    /** Those of now. */
     readonly credentials?: EtcdCredentials;
-    readonly onCredentials?: (renew: (credentials: EtcdCredentials) => void) => void;
+    readonly onCredentials?: EtcdLogOptions['onCredentials'];
   };
   close(): void;
 }
@@ -119,7 +121,10 @@ function peersOf(peers: ServerConfig['peers'], group: string | null): IdentifyPe
 
 function etcdBy(group: WatchedFiles<KeyPair>): ServerSecurity['etcd'] {
   return {
-    credentials: etcdCredentials(group.value),
+    // For each try to open the log: the files may be replaced while etcd does not answer, or because it does not.
+    get credentials() {
+      return etcdCredentials(group.value);
+    },
     onCredentials: (renew) => group.onChange((pair) => renew(etcdCredentials(pair))),
   };
 }

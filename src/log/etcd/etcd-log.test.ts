@@ -88,6 +88,20 @@ test('reads may be given up sooner than writes: a member that is silent does not
   silentMember.close();
 });
 
+test('a try to open the log that fails leaves nothing behind that waits for other certificates', async () => {
+  let listening = 0;
+  const onCredentials = (): (() => void) => {
+    listening++;
+    return () => void listening--;
+  };
+  const nobody = ['http://127.0.0.1:1'];
+  const options = { endpoints: nobody, onCredentials, clock: systemClock, prefix, ...systemPorts() };
+  await expect(openEtcdLog(options)).rejects.toThrow(LogUnavailableError);
+  expect(listening).toBe(0);
+  opened.push(await openEtcdLog({ ...options, endpoints: [etcd.endpoint] }));
+  expect(listening).toBe(1);
+});
+
 test('a second server waits until the first one resigns', async () => {
   const [a, b] = [await open(), await open()];
   const first = await a.campaign('server-a');

@@ -26,8 +26,8 @@ export interface EtcdLogOptions extends EtcdClientOptions {
   /** Where the group's keys lie; ends in a slash. */
   readonly prefix?: string;
   readonly leaseTtlSeconds?: number;
-  /** Calls its argument with other credentials when their files were replaced. */
-  readonly onCredentials?: (renew: (credentials: EtcdCredentials) => void) => void;
+  /** Calls its argument with other credentials when their files were replaced; returns how to end that. */
+  readonly onCredentials?: ((renew: (credentials: EtcdCredentials) => void) => () => void) | undefined;
   /** What etcd was started with (`--quota-backend-bytes`). */
   readonly quotaBytes?: number;
   /** While the log is being opened: this member did not answer, and the next one is asked. */
@@ -47,13 +47,14 @@ export async function openEtcdLog(options: EtcdLogOptions): Promise<LockLog> {
   const keys = new Keys(prefix);
   const store = new EtcdStore(client, keys, options.quotaBytes ?? QUOTA_BYTES_DEFAULT, options.clock);
   const leaseTtlSeconds = options.leaseTtlSeconds ?? LEASE_TTL_SECONDS_DEFAULT;
-  options.onCredentials?.((credentials) => {
+  const forget = options.onCredentials?.((credentials) => {
     const close = client.renew(credentials);
     timers.after(RETIRE_MS, close);
   });
   const campaign = new Campaign({ client, keys, timers, random, leaseTtlSeconds });
   const lineage = await firstAnswer(options, () => store.lineage(random, ID_BYTES)).catch(
     (error: unknown) => {
+      forget?.();
       client.close();
       throw error;
     },

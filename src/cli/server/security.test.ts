@@ -1,0 +1,48 @@
+/** What a lock server trusts, while its files are replaced. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { namespaceConfig } from '../../../test/support/core.ts';
+import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
+import { Authority } from '../group/authority.ts';
+import { type ServerConfig, serverConfig } from './config.ts';
+import { loadSecurity } from './security.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'leasehold-security-'));
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function config(): ServerConfig {
+  return serverConfig.parse({
+    serverId: 'a',
+    namespace: 'payouts.yaml',
+    etcd: { endpoints: ['https://127.0.0.1:2379'] },
+    listen: { clients: '127.0.0.1:1', relay: '127.0.0.1:2', health: '127.0.0.1:3' },
+    peers: { a: '127.0.0.1:2' },
+    tls: { group: { ca: 'ca.crt', cert: 'a.crt', key: 'a.key' } },
+  });
+}
+
+test('a server that waits for etcd dials it with the certificate that its files hold by then', async () => {
+  const runtime = new VirtualRuntime();
+  const authority = await Authority.make('test');
+  const replace = async (): Promise<string> => {
+    const { cert, key } = await authority.certify('a', { dns: ['a.payouts.payments'] });
+    for (const [name, text] of Object.entries({
+      'ca.crt': authority.certificate,
+      'a.crt': cert,
+      'a.key': key,
+    }))
+      writeFileSync(join(folder, name), text);
+    return cert;
+  };
+  const first = await replace();
+  const beside = (path: string): string => join(folder, path);
+  const security = loadSecurity(config(), namespaceConfig(), { runtime, beside });
+  const dialled = (): string => String({ ...security.etcd }.credentials?.certChain);
+  expect(dialled()).toBe(first);
+  const second = await replace();
+  await runtime.pass(2_000);
+  expect(dialled()).toBe(second);
+  security.close();
+});
