@@ -425,4 +425,41 @@ describe('a stream that proves anew who this is', () => {
     expect(streams).toHaveLength(count);
     expect(streams.slice(1).every(({ isClosed }) => isClosed)).toBe(true);
   });
+
+  test('is given up where nobody takes or refuses it, and another is tried', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    streams[0]?.handler.onFrame(frame());
+    const session = joined(client, 1);
+    client.renew();
+    await runtime.pass(4_900);
+    expect(streams.map(({ isClosed }) => isClosed)).toEqual([false, false]);
+    await runtime.pass(200);
+    expect(streams.map(({ isClosed }) => isClosed)).toEqual([false, true, false]);
+    streams[2]?.handler.onOpen?.();
+    streams[2]?.handler.onFrame(frame());
+    await runtime.pass(60_000);
+    expect(streams.map(({ isClosed }) => isClosed)).toEqual([true, true, false]);
+    expect([session.connects, session.disconnects]).toEqual([2, 1]);
+  });
+
+  test('is waited for no longer once it is taken, refused, or the client is closed', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    streams[0]?.handler.onFrame(frame());
+    client.renew();
+    streams[1]?.handler.onOpen?.();
+    streams[1]?.handler.onFrame(frame());
+    await runtime.pass(20_000);
+    expect(streams).toHaveLength(2);
+    client.renew();
+    streams[2]?.handler.onClose({ code: 'UNAUTHENTICATED', message: 'the token has ended' });
+    await runtime.pass(4_900);
+    expect(streams).toHaveLength(3);
+    await runtime.pass(200);
+    expect(streams).toHaveLength(4);
+    client.close();
+    await runtime.pass(60_000);
+    expect(streams).toHaveLength(4);
+  });
 });

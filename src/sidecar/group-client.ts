@@ -61,6 +61,8 @@ const RECONNECT_MS_MIN = 50;
 const RECONNECT_MS_MAX = 1_000;
 /** A stream that proves who this is anew and is not taken is tried again after so long. */
 const RENEW_RETRY_MS = 5_000;
+/** One that is neither taken nor refused by then is given up: its server may stand still for as long as the old token lasts. */
+const RENEW_MS_MAX = 5_000;
 
 export interface MarkKeeping {
   readonly mark?: Mark | null;
@@ -193,9 +195,11 @@ export class GroupClient {
     if (this.#stream === null || this.#isClosed) return;
     let number = 0;
     let isOpen = true;
+    const late = this.runtime.timers.after(RENEW_MS_MAX, () => this.renew());
     const stream = this.#connect({
       onOpen: () => {
         if (!isOpen || number !== 0) return;
+        late.cancel();
         this.#renewal = null;
         number = this.#adopt(stream);
       },
@@ -205,12 +209,14 @@ export class GroupClient {
       onClose: () => {
         const isNews = isOpen;
         isOpen = false;
+        late.cancel();
         if (!isNews) return;
         if (number === 0) this.#renewLater();
         else if (number === this.#streamNumber) this.#lost();
       },
     });
     const cancel = (): void => {
+      late.cancel();
       isOpen = false;
       stream.close();
     };
