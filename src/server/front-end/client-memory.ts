@@ -66,16 +66,18 @@ export class ClientMemory {
   }
 
   /**
-   * Takes the acquires whose cancel follows. Where both were committed and only the answers were lost, the core has forgotten the key
-   * (rule C5): sent again, the acquire would be granted once more (rule C3). The cancel alone is right in either case.
+   * Takes the acquires whose cancel or acknowledgement follows: a notice may have told of the outcome before the answer. Where both were
+   * committed and only the answers were lost, the core has forgotten the key (rule C5): sent again, the acquire would be granted once more
+   * (rule C3). What follows alone is right in either case.
    */
-  takeCancelled(): readonly number[] {
+  takeSettled(): readonly number[] {
     const ids: number[] = [];
-    const cancelled = new Set<string>();
+    const settled = new Set<string>();
     for (const [id, { request }] of [...this.#unanswered].reverse()) {
       const { body } = request;
-      if (body.type === 'cancel') cancelled.add(`${body.session} ${body.key}`);
-      else if (body.type === 'acquire' && cancelled.has(`${body.session} ${body.key}`)) ids.push(id);
+      if (body.type === 'acquire' && settled.has(`${body.session} ${body.key}`)) ids.push(id);
+      if (body.type === 'cancel') settled.add(`${body.session} ${body.key}`);
+      if ('acks' in body) for (const key of body.acks) settled.add(`${body.session} ${key}`);
     }
     for (const id of ids) this.#take(id);
     return ids;

@@ -97,6 +97,19 @@ describe('rule S4: a new leader', () => {
     expect(answers.map(({ id, body }) => [id, body.type])).toEqual([[cancelled, 'rejected']]);
   });
 
+  test('is not sent an acquire whose outcome was acknowledged: a notice told of it, and its key may be free again', () => {
+    const bench = new Bench();
+    bench.leader(first);
+    const a = bench.client();
+    const acks = ['k'];
+    const release = { type: 'release', session: 7, attach: 1, name: 'a', token: 1, key: '', acks } as const;
+    const [known, , , kept] = a.ask(acquire, release, { ...acquire, session: 8 }, release);
+    const sent = bench.leader(second);
+    expect(requestsIn(sent)).toEqual([2, 3, kept].map((id) => [1, id]));
+    const answers = a.frames.flatMap((frame) => frame.answers);
+    expect(answers.map(({ id, body }) => [id, body.type])).toEqual([[known, 'rejected']]);
+  });
+
   test('gets the sessions first, then the end of them, then what has no answer, in order', () => {
     const bench = new Bench();
     bench.leader(first);

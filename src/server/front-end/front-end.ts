@@ -197,9 +197,12 @@ export class FrontEnd {
     const clients = [...this.#clients.values()];
     reattach(leader, clients, this.#position);
     for (const client of clients) {
-      const ids = client.memory.takeCancelled();
+      const ids = client.memory.takeSettled();
       if (ids.length === 0) continue;
-      const answers = ids.map((id) => ({ id, body: unavailable('cancelled while nobody led') }));
+      const answers = ids.map((id) => ({
+        id,
+        body: unavailable('cancelled, or acknowledged, while nobody led'),
+      }));
       this.#send(client, { answers, notices: [] });
     }
     for (const client of clients) sendAgain(leader, client);
