@@ -50,6 +50,17 @@ describe('the deadline', () => {
     expect(lock.signal.aborted).toBe(true);
   });
 
+  test('given back just after it passed, it is given up for certain: the service may count it still', async () => {
+    const { runtime, service, client } = bench();
+    const lock = await runtime.until(client.acquire(NAME), 100);
+    runtime.stall(LEASE_MS + 1);
+    await runtime.until(failure(lock.release()), 10);
+    await runtime.pass(10);
+    expect(service.holders.size).toBe(0);
+    const again = await runtime.until(client.acquire(NAME), 1_000);
+    expect(again.held()).toBe(true);
+  });
+
   test('one that passed while the process stood still is final, though a keepalive is answered first', async () => {
     const { runtime, service, client } = bench();
     const lock = await runtime.until(client.acquire(NAME), 100);

@@ -189,7 +189,8 @@ export class Session implements LockKeeper {
 
   async giveBack(lock: Lock): Promise<void> {
     if (this.#lease.isPassed) {
-      lock.lose(DEADLINE);
+      // The service may count it still, and nobody would give it back: with its session it is given up for certain.
+      this.#deadlinePassed();
       throw new LockLostError(lock.name, lock.token, DEADLINE);
     }
     this.#forget(lock);
