@@ -42,37 +42,87 @@ test('rule A5: a wait whose answer was lost with its stream is known by the atta
   expect(waiting.outcome.value).toBe('granted');
 });
 
-test.each([
-  { by: 'the leader it was sent to', epoch: 1, leading: true, sends: [] },
-  { by: 'another leader', epoch: 2, leading: true, sends: ['cancel'] },
-  { by: 'a front end without a leader', epoch: 1, leading: false, sends: ['cancel'] },
-])('rule A5: rejected by $by, an acquire may have been granted before: it sends $sends', async (scene) => {
+/** A sidecar whose group is the test: it sees what is sent, and answers the newest of that. */
+function scripted() {
   const runtime = new VirtualRuntime();
   const sidecar = new Sidecar({ runtime, store: new MemoryStateStore() });
   const sent: ClientRequest[] = [];
-  const handlers: ClientHandler[] = [];
-  const connect: Connect = (handler) => {
-    handlers.push(handler);
+  let handler: ClientHandler | null = null;
+  const connect: Connect = (given) => {
+    handler = given;
     return { send: ({ requests }) => void sent.push(...requests), close: () => undefined };
   };
   const defaults = () => ({ ttlMs: 15_000, maxHoldMs: HOUR_MS });
   sidecar.addNamespace({ alias: 'jobs', connect, metrics: silentSidecarMetrics, defaults });
-  const answer = async (body: AnswerBody, epoch: number, leading: boolean): Promise<void> => {
+  const say = async (body: AnswerBody | null, { epoch = 1, leading = true } = {}): Promise<void> => {
     const position = { lineage: 'l', epoch, index: 1 };
-    const answers = [{ id: sent.at(-1)?.id ?? 0, body }];
-    handlers[0]?.onFrame({ position, leading, answers, notices: [] });
+    const answers = body === null ? [] : [{ id: sent.at(-1)?.id ?? 0, body }];
+    handler?.onFrame({ position, leading, answers, notices: [] });
     await runtime.pass(1);
   };
+  const acquire = (sessionId: string): Promise<string> => {
+    const options = { mode: 'exclusive', permits: 1, reentrant: false, waitMs: 0, purpose: '' } as const;
+    const hangUp = new AbortController().signal;
+    return sidecar.acquire('jobs/a', { ...options, sessionId, hangUp }).then(
+      () => 'granted',
+      ({ code }) => code,
+    );
+  };
+  return { runtime, sidecar, say, acquire, types: () => sent.map(({ body }) => body.type) };
+}
+
+test.each([
+  { by: 'the leader it was sent to', isCut: false, epoch: 1, leading: true, sends: [] },
+  {
+    by: 'the same leader, found again by its front end',
+    isCut: true,
+    epoch: 1,
+    leading: true,
+    sends: ['cancel'],
+  },
+  { by: 'another leader', isCut: false, epoch: 2, leading: true, sends: ['cancel'] },
+  { by: 'a front end without a leader', isCut: false, epoch: 1, leading: false, sends: ['cancel'] },
+])('rule A5: rejected by $by, an acquire may have been granted before: it sends $sends', async (scene) => {
+  const { runtime, sidecar, say, acquire, types } = scripted();
   const { sessionId } = await sidecar.openSession({ client: 'c', keepalive: 'app' });
-  const options = { mode: 'exclusive', permits: 1, reentrant: false, waitMs: 0, purpose: '' } as const;
-  const hangUp = new AbortController().signal;
-  const outcome = sidecar.acquire('jobs/a', { ...options, sessionId, hangUp }).catch(({ code }) => code);
+  const outcome = acquire(sessionId);
   await runtime.pass(1);
-  await answer({ type: 'opened', session: 1 }, 1, true);
-  expect(sent.map(({ body }) => body.type)).toEqual(['open', 'acquire']);
-  await answer(unavailable('not now'), scene.epoch, scene.leading);
+  await say({ type: 'opened', session: 1 });
+  expect(types()).toEqual(['open', 'acquire']);
+  // As a front end tells of a leader that it has lost and found.
+  if (scene.isCut) for (const leading of [false, true]) await say(null, { leading });
+  await say(unavailable('not now'), scene);
   expect(await outcome).toBe('UNAVAILABLE');
-  expect(sent.slice(2).map(({ body }) => body.type)).toEqual(scene.sends);
+  expect(types().slice(2)).toEqual(scene.sends);
+});
+
+test('a session that is closed before the group could open it is not opened any more', async () => {
+  const { runtime, sidecar, say, acquire, types } = scripted();
+  const { sessionId } = await sidecar.openSession({ client: 'c', keepalive: 'app' });
+  const outcome = acquire(sessionId);
+  await runtime.pass(1);
+  await say(unavailable('nobody leads'));
+  const closed = sidecar.closeSession(sessionId).then(() => 'closed');
+  for (let i = 0; i < 5; i++) {
+    await runtime.pass(1_000);
+    await say(unavailable('nobody leads'));
+  }
+  expect(await closed).toBe('closed');
+  expect(await outcome).toBe('SESSION_EXPIRED');
+  // Not more than the one that was planned.
+  expect(types()).toEqual(['open', 'open']);
+});
+
+test('rule S11: a first acquire with a request is told of the outage as one without, and as soon', async () => {
+  const pod = await Pod.start();
+  const sessionId = await pod.open();
+  pod.jobs.line.both = 'lost';
+  const startedMs = pod.runtime.nowMs;
+  const plain = await pod.refusal(pod.acquiring('a', { sessionId }).granted);
+  const plainMs = pod.runtime.nowMs - startedMs;
+  const named = await pod.refusal(pod.acquiring('a', { sessionId, request: 'r' }).granted);
+  expect([named.code, named.message]).toEqual([plain.code, plain.message]);
+  expect(pod.runtime.nowMs - startedMs - plainMs).toBe(plainMs);
 });
 
 describe('rule A5: hang-ups', () => {
@@ -302,6 +352,28 @@ describe('rule C4: the same request again', () => {
     await pod.runtime.pass(10);
     expect(anew.outcome.value).toBeNull();
     expect((await pod.jobs.lock('a')).waiterCount).toBe(1);
+  });
+
+  test('refused by the group while its cancel is on its way: a repeat is still one attempt, not two', async () => {
+    const { pod, sessionId } = await contended();
+    const options = { sessionId, waitMs: HOUR_MS, request: 'r' };
+    const first = pod.acquiring('a', options);
+    await pod.runtime.pass(10);
+    pod.jobs.line.toServer = 'held';
+    first.hangUp();
+    await pod.runtime.pass(10);
+    const { replica } = pod.jobs;
+    const why = { name: 'a', reason: 'test', by: 'me' } as const;
+    await pod.runtime.until(replica.submit({ type: 'quarantine', name: 'a', reason: 'test' }), 100);
+    await pod.runtime.until(replica.submit({ type: 'unquarantine', ...why }), 100);
+    await pod.runtime.pass(10);
+    expect((await pod.refusal(pod.acquire('a', options))).code).toBe('UNAVAILABLE');
+    pod.jobs.line.toServer = 'flows';
+    await pod.runtime.pass(10);
+    const repeats = [pod.acquiring('a', options), pod.acquiring('a', options)];
+    await pod.runtime.pass(10);
+    expect((await pod.jobs.lock('a')).waiterCount).toBe(1);
+    expect(repeats.map(({ outcome }) => outcome.value)).toEqual([null, null]);
   });
 
   test('a repeat waits as long as it asked for itself, not as long as the first call', async () => {

@@ -76,9 +76,14 @@ export class Acquires {
     return [...this.#attempts.values()].filter(({ state }) => state.kind === 'queued').length;
   }
 
-  /** Whether anything is under way that may change what the group counts for us. */
+  /**
+   * Whether nothing is under way that may change what the group counts for us. What waits may be granted at any time, but in the order
+   * of the log: a count that has a grant of it comes behind the word of that.
+   */
   get isSettled(): boolean {
-    return [...this.#attempts.values()].every(({ state }) => state.kind === 'granted');
+    return [...this.#attempts.values()].every(
+      ({ state: { kind } }) => kind === 'granted' || kind === 'queued',
+    );
   }
 
   /** Whether its outcome is still to come, or to be taken back. */
@@ -136,7 +141,8 @@ export class Acquires {
 
   refused(key: string, code: RefusalCode): void {
     const attempt = this.#attempts.get(key);
-    if (attempt === undefined) return;
+    // The cancel under way ends it too, and until then its `request` is taken: another attempt of it would be forgotten with this one.
+    if (attempt === undefined || attempt.state.kind === 'cancelling') return;
     this.#refuse(attempt, new LeaseholdError(code, REFUSAL_TEXTS[code]));
     this.#sendAcks();
   }

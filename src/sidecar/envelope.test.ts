@@ -45,6 +45,19 @@ describe('rule A6: the envelope', () => {
     expect(whole.deadlineInMs).toBeLessThan((grant.deadlineInMs ?? 0) - 2_000);
   });
 
+  test('a namespace that is still being opened shortens it by nothing: nothing is held there', async () => {
+    const pod = await Pod.start({ aliases: ALIASES });
+    const sessionId = await pod.open();
+    pod.keepAlive(sessionId);
+    const { token } = await pod.acquire('jobs/a', { sessionId });
+    pod.group('payouts').line.both = 'lost';
+    const opening = pod.acquiring('payouts/a', { sessionId });
+    await pod.runtime.pass(1_000);
+    const whole = await pod.runtime.until(pod.sidecar.keepaliveSession(sessionId), 10);
+    expect(whole.deadlineInMs).toBe(pod.sidecar.held('jobs/a', token).deadlineInMs);
+    expect(opening.outcome.value).toBeNull();
+  });
+
   test('loss is per group: the other one goes on, and the lost one can be used anew', async () => {
     const pod = await Pod.start({ aliases: ALIASES });
     const sessionId = await pod.open();

@@ -62,15 +62,14 @@ export class Envelope {
     return this.#openCalls > 0 || [...this.namespaces.values()].some(({ grantCount }) => grantCount > 0);
   }
 
-  /** The earliest deadline of its namespaces (rule A6); without any, what one opened now would have. */
+  /** The earliest deadline of its namespaces that are open (rule A6); without any, what one opened now would have. */
   get deadlineMs(): number {
     const { ttlMs } = this.options;
     const nowMs = this.#runtime.clock.monotonicMs();
-    if (this.namespaces.size === 0)
+    const open = [...this.namespaces.values()].filter(({ isOpening }) => !isOpening);
+    if (open.length === 0)
       return Math.min(nowMs + ttlMs - marginMs(ttlMs), this.#silentSinceMs(nowMs) + ttlMs);
-    const deadlines = [...this.namespaces.values()].map((namespace) =>
-      Math.min(namespace.deadlineMs, this.silentUntilMs(namespace)),
-    );
+    const deadlines = open.map((namespace) => Math.min(namespace.deadlineMs, this.silentUntilMs(namespace)));
     return Math.min(...deadlines);
   }
 

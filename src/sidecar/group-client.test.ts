@@ -2,7 +2,14 @@
 import { describe, expect, test } from 'vitest';
 import { VirtualRuntime } from '../../test/support/virtual-runtime.ts';
 import type { LockEvent } from '../api/entry.ts';
-import type { ClientFrame, ClientHandler, KeepaliveStatus, Position, ServerFrame } from '../api/wire.ts';
+import type {
+  AnswerBody,
+  ClientFrame,
+  ClientHandler,
+  KeepaliveStatus,
+  Position,
+  ServerFrame,
+} from '../api/wire.ts';
 import { type AttachableSession, GroupClient } from './group-client.ts';
 import type { Moment } from './lease-clock.ts';
 
@@ -267,6 +274,33 @@ describe('rule S2: what is heard', () => {
     expect(client.seen.lineage).toBe('other');
   });
 
+  test('what a front end refuses by itself is heard, though it is behind what was seen through another', async () => {
+    const { runtime, streams, client, frame } = bench();
+    client.open();
+    streams[0]?.handler.onFrame(frame());
+    const heard: AnswerBody[] = [];
+    const ids = [1, 2].map(() =>
+      client.send({ type: 'getLock', name: 'a' }, (body) => void heard.push(body)),
+    );
+    await runtime.pass(1);
+    const old = { ...POSITION, index: POSITION.index - 1 };
+    const limited: AnswerBody = { type: 'rejected', code: 'RATE_LIMITED', message: 'too many' };
+    const answers = [limited, { type: 'done' } as const].map((body, i) => ({ id: ids[i] ?? 0, body }));
+    streams[0]?.handler.onFrame(frame({ position: old, answers }));
+    expect(heard).toEqual([limited]);
+    expect(client.seen).toEqual(POSITION);
+  });
+
+  test('the end of a session takes no notices from one that has its number in a new lineage', () => {
+    const { streams, client, frame } = bench();
+    client.open();
+    const [old, young] = [joined(client, 1), joined(client, 1)];
+    client.remove(old);
+    const event = { type: 'sessionEnding', session: 1, cause: 'expired' } as const;
+    streams[0]?.handler.onFrame(frame({ notices: [{ session: 1, attach: 1, event }] }));
+    expect([old.events, young.events]).toEqual([[], [event]]);
+  });
+
   test('a notice for another attach number is not for this session', () => {
     const { streams, client, frame } = bench();
     client.open();
@@ -396,6 +430,16 @@ describe('a stream that proves anew who this is', () => {
     streams[0]?.handler.onClose();
     expect(session.disconnects).toBe(1);
     expect(client.isConnected).toBe(true);
+  });
+
+  test('shows what was seen last, as every new stream does (rule S10)', () => {
+    const { client, streams, frame } = bench();
+    client.open();
+    const mark = { ...POSITION, hash: 'h', seal: 's' };
+    streams[0]?.handler.onFrame(frame({ mark }));
+    client.renew();
+    streams[1]?.handler.onOpen?.();
+    expect(streams[1]?.sent[0]?.mark).toEqual(mark);
   });
 
   test('costs nothing when it is refused, and is tried again', async () => {

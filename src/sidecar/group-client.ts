@@ -47,6 +47,13 @@ const REQUESTS_PER_FRAME_MAX = 500;
  */
 export type OnAnswer = (answer: AnswerBody, isDoubtful: boolean) => void;
 
+/** What was sent, as things stood then. */
+interface Asked {
+  readonly epoch: number;
+  readonly leaderLosses: number;
+  readonly onAnswer: OnAnswer;
+}
+
 /** A way to a front end of the group; each call opens a new stream. */
 export type Connect = (handler: ClientHandler) => ClientStream;
 
@@ -83,13 +90,15 @@ export class GroupClient {
   /** A stream that is to take the place of the one in use, or the wait for another try. */
   #renewal: { cancel(): void } | null = null;
   #lastRequest = 0;
-  /** By the id of what was sent, with the epoch that was known then. */
-  #asked = new Map<number, { readonly epoch: number; readonly onAnswer: OnAnswer }>();
+  /** By the id of what was sent. */
+  #asked = new Map<number, Asked>();
   #outgoing: ClientRequest[] = [];
   #isFlushPlanned = false;
   readonly #keepalives: Keepalives;
   /** The front end has said that nobody leads, and not yet that somebody does. */
   #isLeaderless = false;
+  /** How often a front end has lost its leader; it may have found the same one again, and sent it twice what had no answer. */
+  #leaderLosses = 0;
   /** So long it is believed that it does what it can. */
   #believedUntilMs = Number.NEGATIVE_INFINITY;
   /** The change to another front end, planned with jitter. */
@@ -158,6 +167,11 @@ export class GroupClient {
     const stream = this.#connect(handler);
     // It may have closed before it was there; then the next one is planned already.
     if (!isOpen) return;
+    this.#use(stream);
+  }
+
+  /** What was seen last is shown first (rule S10). */
+  #use(stream: ClientStream): void {
     this.#stream = stream;
     if (this.#mark !== null) stream.send({ format: FORMAT_VERSION, requests: [], mark: this.#mark });
     for (const session of this.#sessions) session.connected();
@@ -234,9 +248,7 @@ export class GroupClient {
     this.#reconnect?.cancel();
     this.#reconnect = null;
     this.#forgetStream();
-    this.#stream = stream;
-    for (const session of this.#sessions) session.connected();
-    this.#awaitFirstWord();
+    this.#use(stream);
     old?.close();
     return number;
   }
@@ -254,7 +266,8 @@ export class GroupClient {
 
   remove(session: AttachableSession): void {
     this.#sessions.delete(session);
-    this.#byId.delete(session.id);
+    // In a new lineage numbers begin anew: another session may have this one by now.
+    if (this.#byId.get(session.id) === session) this.#byId.delete(session.id);
     if (this.#sessions.size === 0) this.#keepalives.stop();
   }
 
@@ -265,7 +278,7 @@ export class GroupClient {
   send(body: ClientRequestBody, onAnswer: OnAnswer): number {
     if (this.#stream === null) return 0;
     const id = ++this.#lastRequest;
-    this.#asked.set(id, { epoch: this.#seen.epoch, onAnswer });
+    this.#asked.set(id, { epoch: this.#seen.epoch, leaderLosses: this.#leaderLosses, onAnswer });
     this.#outgoing.push({ id, body });
     if (this.#isFlushPlanned) return id;
     this.#isFlushPlanned = true;
@@ -304,20 +317,33 @@ export class GroupClient {
     this.#firstWord?.cancel();
     this.#heardWhetherLed(frame.leading);
     this.#halted = frame.halted ?? null;
-    if (isOlder(frame.position, this.#seen)) return;
-    if (frame.mark !== undefined) this.#marked(frame.mark);
-    if (frame.position.lineage !== '') this.#seen = frame.position;
+    const isOld = isOlder(frame.position, this.#seen);
+    if (!isOld) this.#sees(frame);
     for (const { id, body } of frame.answers) {
-      const asked = this.#asked.get(id);
-      this.#asked.delete(id);
-      asked?.onAnswer(body, !frame.leading || asked.epoch !== frame.position.epoch);
+      // What a front end refuses by itself says nothing of the log, and it may be behind what was seen through another one.
+      if (!isOld || body.type === 'rejected' || body.type === 'wrongGroup') this.#answered(id, body, frame);
     }
+    if (isOld) return;
     for (const notice of frame.notices) this.#notice(notice);
     if (frame.keepalive !== undefined) this.#keepaliveAnswered(frame.keepalive);
   }
 
+  #sees({ mark, position }: ServerFrame): void {
+    if (mark !== undefined) this.#marked(mark);
+    if (position.lineage !== '') this.#seen = position;
+  }
+
+  #answered(id: number, body: AnswerBody, { leading, position }: ServerFrame): void {
+    const asked = this.#asked.get(id);
+    if (asked === undefined) return;
+    this.#asked.delete(id);
+    const isOfOne = asked.epoch === position.epoch && asked.leaderLosses === this.#leaderLosses;
+    asked.onAnswer(body, !leading || !isOfOne);
+  }
+
   #heardWhetherLed(isLed: boolean): void {
     const isNew = isLed && this.#isLeaderless;
+    if (!isLed && !this.#isLeaderless) this.#leaderLosses++;
     this.#isLeaderless = !isLed;
     if (!isLed) this.#believedUntilMs = this.runtime.clock.monotonicMs() + NO_LEADER_MS;
     // What was sent to the leader before is not acknowledged any more, and the next keepalive may be far.

@@ -89,6 +89,11 @@ export class GroupSession implements AttachableSession, RequestingSession {
     return this.#whyNotOpen;
   }
 
+  /** It was never open, so nothing is held in it. */
+  get isOpening(): boolean {
+    return this.#phase === 'opening';
+  }
+
   get isLive(): boolean {
     return this.#phase === 'live';
   }
@@ -166,11 +171,12 @@ export class GroupSession implements AttachableSession, RequestingSession {
   }
 
   /**
-   * Resolves when the group has confirmed for the first time what this session has, or that it is over. After a restart
-   * nothing is certain before that (rule A4).
+   * Resolves when what this session has is certain: at once, or after a restart when the group has confirmed it for the first time, or
+   * that it is over (rule A4).
    */
   confirmed(): Promise<void> {
-    if (this.#hasBeenLive || this.#phase === 'over') return Promise.resolve();
+    const isNew = this.#options.resume === undefined;
+    if (isNew || this.#hasBeenLive || this.#phase === 'over') return Promise.resolve();
     return new Promise((resolve) => this.#whenLive.push(resolve));
   }
 
@@ -252,6 +258,7 @@ export class GroupSession implements AttachableSession, RequestingSession {
         this.#live();
       } else if (answer.type === 'rejected' && answer.code === 'UNAVAILABLE') {
         this.#whyNotOpen = answer.message;
+        if (this.#isClosing) return confirmAll(this.#end());
         this.#tryLater(() => {
           if (this.#phase === 'opening') this.#open();
         });

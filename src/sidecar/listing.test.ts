@@ -102,4 +102,17 @@ describe('rule S3: what happened while nobody could be told', () => {
     expect(pod.jobs.line.requests('attachWithSecret')).toHaveLength(attaches + 1);
     expect(pod.runtime.logged).toContain('grants differ: attaching again');
   });
+
+  test('a wait whose grant was told to nobody is found by the same difference', async () => {
+    const { pod, holder, sessionId } = await contended();
+    const waiting = pod.acquiring('a', { sessionId, waitMs: HOUR_MS });
+    await pod.runtime.pass(10);
+    pod.jobs.line.toClient = 'lost';
+    await pod.jobs.break('a', holder.token, { now: true });
+    await pod.runtime.pass(1);
+    pod.jobs.line.toClient = 'flows';
+    await pod.runtime.pass((3 * TTL_MS) / 5);
+    expect(waiting.outcome.value).toBe('granted');
+    expect(await pod.jobs.tokenOf('a')).toBe((await waiting.granted).token);
+  });
 });

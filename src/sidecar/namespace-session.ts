@@ -85,6 +85,11 @@ export class NamespaceSession implements SessionOwner {
     return this.#session.lease.deadlineMs;
   }
 
+  /** The group has not opened it yet. */
+  get isOpening(): boolean {
+    return this.#session.isOpening;
+  }
+
   get grantCount(): number {
     return this.#grants.size;
   }

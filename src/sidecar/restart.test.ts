@@ -289,3 +289,19 @@ describe('the end of a life', () => {
     expect((await outcomes).map(({ status }) => status)).toHaveLength(6);
   });
 });
+
+test('rule A5: an acquire without a session that the end of the process cut off is taken back by the next one', async () => {
+  const pod = await Pod.start();
+  const holder = await pod.holding('a');
+  const kept = pod.store.size;
+  const waiting = pod.acquiring('a', { ttlMs: TTL_MS, waitMs: HOUR_MS });
+  await pod.runtime.pass(10);
+  await pod.restart(100);
+  expect(waiting.outcome.value).toBe('UNAVAILABLE');
+  await pod.runtime.pass(100);
+  expect((await pod.jobs.lock('a')).waiterCount).toBe(0);
+  pod.keepAlive(holder.sessionId);
+  await pod.runtime.pass(2 * TTL_MS);
+  expect(pod.jobs.replica.status()).toMatchObject({ sessions: 1, held: 1 });
+  expect(pod.store.size).toBe(kept);
+});

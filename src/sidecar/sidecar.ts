@@ -53,6 +53,7 @@ export class Sidecar implements SidecarService {
   readonly #store: StateStore;
   readonly #targets = new Map<string, Target>();
   readonly #envelopes: Envelopes;
+  #isStopped = false;
 
   constructor({ runtime, store }: SidecarOptions) {
     this.#runtime = runtime;
@@ -101,6 +102,7 @@ export class Sidecar implements SidecarService {
 
   /** Stops without ending anything: sessions go on in the next life, or expire. */
   stop(): void {
+    this.#isStopped = true;
     for (const envelope of this.#envelopes.all()) envelope.stop();
     for (const { group } of this.#targets.values()) group.close();
   }
@@ -172,7 +174,9 @@ export class Sidecar implements SidecarService {
       return granted;
     } catch (error) {
       const isNew = options.sessionId === undefined;
-      if (isNew && !envelope.isOver) void this.#envelopes.close(envelope, true, 'its lock was not acquired');
+      // The next life has to know of it, to take back what it waits for (rule A5).
+      if (isNew && !envelope.isOver && !this.#isStopped)
+        void this.#envelopes.close(envelope, true, 'its lock was not acquired');
       if (!(error instanceof LeaseholdError)) throw error;
       count(error.code);
       throw await explain(error, target, rest, isNew ? undefined : options.sessionId);
