@@ -51,11 +51,15 @@ export class LeasedStore extends WatchedStore {
     return leadership;
   }
 
+  /** One that is sent again after its answer was lost is no new entry: nobody sees anything come. */
   override append(leadership: Leadership, entry: StoredEntry): AppendOutcome {
+    const before = this.head().index;
+    const outcome = super.append(leadership, entry);
+    if (this.head().index === before) return outcome;
     const { nowUs } = this.#world;
     if (nowUs - this.#lastEntryUs > STEADY_GAP_MS * US_PER_MS) this.#steadySinceUs = nowUs;
     this.#lastEntryUs = nowUs;
-    return super.append(leadership, entry);
+    return outcome;
   }
 
   /** Whether entries have come so closely that who looks for them has seen them come. */
