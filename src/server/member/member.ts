@@ -294,6 +294,8 @@ export class Member {
     logger.info({ epoch: leader.position.epoch, index: leader.position.index }, 'leads');
     this.#link.lead(leader);
     this.#endBeside = this.#options.whileLeading?.(leader) ?? NOTHING;
+    // Of entries that were trimmed before it could read them it has seen only what they led to.
+    if (leader.state.configVersion > 0) this.#desired.saw(leader.state.config);
     const isOwnConfig = this.#options.configuredBy !== 'admin' || leader.state.configVersion === 0;
     if (this.#desired.isBehind && isOwnConfig) {
       logger.warn({}, 'the manifest of this server is behind the configuration in force');
