@@ -77,6 +77,21 @@ describe('latency', () => {
     expect(faults.timers.nowMs - before).toBeCloseTo(10);
   });
 
+  test('who wins again while an append of the time before is under way is not kept from its first entry', async () => {
+    const store = new MemoryStore('lineage-1');
+    const latencies = [10, 10, 500];
+    const faults = makeFaults({ latencyMs: () => latencies.shift() ?? 10 });
+    const log = new MemoryLog(store, faults);
+    const before = await during(faults.timers, log.campaign('server-a'));
+    const [first] = await during(faults.timers, appendEntries(log, before, 1));
+    const appending = log.append(before, entryAfter(first!));
+    const next = log.campaign('server-a').then(async (leadership) => {
+      return log.append(leadership, entryAfter(store.head()));
+    });
+    expect(await during(faults.timers, next)).toBe('committed');
+    expect(['committed', 'deposed']).toContain(await appending);
+  });
+
   test('a deposed leader may hear "committed" after its successor has taken over', async () => {
     const store = new MemoryStore('lineage-1');
     const faults = makeFaults();

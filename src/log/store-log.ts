@@ -56,6 +56,8 @@ export class StoreLog implements LockLog {
   readonly #caller: StoreCaller;
   readonly #ports: StoreLogPorts;
   #append: AppendState = IDLE;
+  /** The newest append, whether it has ended or not. */
+  #appending: Promise<unknown> = Promise.resolve();
   #closed = false;
   #unknownOutcomes = 0;
   #outage = false;
@@ -73,6 +75,8 @@ export class StoreLog implements LockLog {
 
   async campaign(serverId: string): Promise<Leadership> {
     const leadership = await this.#call('campaign', [serverId]);
+    // A leader that was told to go in an outage has left it under way: it ends now that the log answers.
+    await this.#appending.catch(() => undefined);
     // The fence has moved on: an append still in doubt can no longer get through, and its outcome is read from the log.
     if (this.#append.at === 'inDoubt') this.#append = IDLE;
     return leadership;
@@ -88,7 +92,9 @@ export class StoreLog implements LockLog {
     }
     this.#append = IN_FLIGHT;
     try {
-      const outcome = await this.#call('append', [leadership, entry]);
+      const appending = this.#call('append', [leadership, entry]);
+      this.#appending = appending;
+      const outcome = await appending;
       this.#append = IDLE;
       return outcome;
     } catch (error) {
