@@ -275,8 +275,8 @@ export const GROUP_BUGS: readonly PlantedBug[] = [
     name: 'an acquire is handed on to a new leader though its cancel follows',
     rule: 'C3',
     file: 'src/server/front-end/client-memory.ts',
-    from: "if (body.type === 'cancel') cancelled.add(",
-    to: "if (body.type === 'cancel') cancelled.delete(",
+    from: "if (body.type === 'cancel') settled.add(",
+    to: "if (body.type === 'cancel') settled.delete(",
     commit: '4a59adc',
     change: (plan) => ({
       ...group([
