@@ -2,6 +2,8 @@
 import { expect, test } from 'vitest';
 import { namespaceConfig } from '../../../test/support/core.ts';
 import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
+import { createState } from '../../core/index.ts';
+import type { Leader } from '../leader/leader.ts';
 import { DesiredConfig } from './desired-config.ts';
 
 const { logger } = new VirtualRuntime();
@@ -40,3 +42,22 @@ test('a file that says something new is not behind, and what is remembered is bo
   behind.saw(NEW);
   expect(behind.isBehind).toBe(true);
 });
+
+test.each([
+  { isLeading: true, logged: ['the configuration is not in force'] },
+  { isLeading: false, logged: [] },
+])(
+  'what a leader could not bring into force is told while it leads ($isLeading)',
+  async ({ isLeading, logged }) => {
+    const runtime = new VirtualRuntime();
+    const desired = new DesiredConfig(NEW, runtime.logger);
+    const submit = () => Promise.reject(new Error('this server has stopped leading'));
+    const leader: Pick<Leader, 'isLeading' | 'submit' | 'state'> = {
+      isLeading,
+      submit,
+      state: createState('l'),
+    };
+    await desired.bringIntoForce(leader as Leader);
+    expect(runtime.logged).toEqual(logged);
+  },
+);

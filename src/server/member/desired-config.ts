@@ -55,7 +55,8 @@ export class DesiredConfig {
         if (await configure(leader, wanted)) this.#logger.info({}, 'a new configuration is in force');
         this.saw(wanted);
       } catch (error) {
-        this.#logger.error({ error }, 'the configuration is not in force');
+        // Who leads no more leaves it to who does.
+        if (leader.isLeading) this.#logger.error({ error }, 'the configuration is not in force');
       }
     });
     return this.#configuring;

@@ -103,7 +103,8 @@ export class GroupReplica {
   async handOver(to: string): Promise<HandedOver> {
     const { log, member } = this.#options;
     const startedMs = this.#nowMs();
-    const own = (await log.leader())?.epoch ?? 0;
+    // Not what the log says: of a leader that does not know yet that it is deposed, the successor may lead already.
+    const own = this.#leader.position.epoch;
     await member.handOver(to);
     for (;;) {
       const leader = await log.leader();

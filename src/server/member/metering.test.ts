@@ -85,6 +85,15 @@ test('a grant from before this process is not measured, and a cancelled wait is 
   ]);
 });
 
+test('a grant from before this leadership is not measured: whether it ended meanwhile is not known', () => {
+  const { calls, metering } = recorder();
+  const stats = { commands: 1, bytes: 10, commitMs: 2, stalledMs: 0 };
+  metering.committed(at(0, { type: 'granted', token: 1, waitedMs: 7, ...grant }), stats);
+  metering.committed(at(100, { type: 'tookOver', epoch: 3, token: 5, reason: 'nobody led' }), stats);
+  metering.committed(at(200, { type: 'expired', name: 'a', session: 1, token: 1, cause: 'expired' }), stats);
+  expect(calls.map(([name]) => name)).not.toContain('held');
+});
+
 test('refusals, ends of sessions against their will, take-overs, rejections and stalls', () => {
   const { calls, metering } = recorder();
   const stats = { commands: 3, bytes: 10, commitMs: 600, stalledMs: 700 };

@@ -7,7 +7,10 @@ import type { CommitStats } from '../leader/leader-options.ts';
 
 export class Metering {
   readonly #metrics: ServerMetrics;
-  /** Group time of each grant seen; those from before this process are not measured. */
+  /**
+   * Group time of each grant seen; those from before this leadership are not measured: which of them ended under another leader is not known here,
+   * and they would add up.
+   */
   readonly #since = new Map<Token, number>();
 
   constructor(metrics: ServerMetrics) {
@@ -42,6 +45,7 @@ export class Metering {
         if (event.cause !== 'closed') this.#metrics.sessionExpired(event.cause);
         return;
       case 'tookOver':
+        this.#since.clear();
         this.#metrics.leaderChanged();
         return;
       case 'fencingRejected':

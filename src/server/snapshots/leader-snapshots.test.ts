@@ -102,6 +102,32 @@ describe('rule L5: a snapshot is due when the log has grown enough', () => {
   });
 });
 
+describe('a leader that stood still while it wrote one, and leads no more', () => {
+  test.each(['writeChunk', 'commitSnapshot'] as const)(
+    'at %s: it does not speak of a failure',
+    async (call) => {
+      const { bench, front, session } = await started();
+      const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
+      const { [call]: goOn } = bench.log as Record<typeof call, (...args: unknown[]) => Promise<void>>;
+      let isReached = false;
+      Object.assign(bench.log, {
+        [call]: async (...args: unknown[]) => {
+          isReached = true;
+          await woken;
+          await goOn.apply(bench.log, args);
+        },
+      });
+      await work(bench, front, session, DUE_BYTES + 100);
+      expect(isReached).toBe(true);
+      bench.store.campaign('successor');
+      wake();
+      await bench.runtime.pass(1);
+      expect(bench.runtime.logged).toEqual([]);
+      expect(await bench.log.snapshots()).toEqual([]);
+    },
+  );
+});
+
 describe('rules L3, L4: two are kept, and the log before the older one goes', () => {
   test('trimmed only once there are two; reading below the start is refused', async () => {
     const { bench, front, session } = await started();

@@ -5,7 +5,13 @@
  * milliseconds, while it goes on serving.
  */
 import { assert, decodeEntry, type State } from '../../core/index.ts';
-import type { Leadership, LockLog, LogPosition, SnapshotManifest } from '../../log/port.ts';
+import {
+  DeposedError,
+  type Leadership,
+  type LockLog,
+  type LogPosition,
+  type SnapshotManifest,
+} from '../../log/port.ts';
 import { SnapshotWriter } from '../../log/snapshot-writer.ts';
 import { pause } from '../../platform/pause.ts';
 import type { Runtime } from '../../platform/runtime.ts';
@@ -116,13 +122,22 @@ export class Snapshots {
       await this.#trim(hold);
     } catch (error) {
       // Its successor makes one when it is due; what this one did not get done is no failure.
-      if (this.#isStopped) return;
+      if (this.#isStopped || (await this.#isDeposed(error))) return;
       this.#isOwnTurn = error instanceof NotWrittenError;
       if (!this.#isOwnTurn) this.#retryAtBytes = this.#logBytes + RETRY_SHARE * this.#dueBytes;
       throw error;
     } finally {
       this.#isWriting = false;
     }
+  }
+
+  /** Whether that is why, though this leader has not noticed yet: a successor closes what was open, and then chunks are refused like any other. */
+  async #isDeposed(error: unknown): Promise<boolean> {
+    if (error instanceof DeposedError) return true;
+    if (!(error instanceof RangeError)) return false;
+    const { log, leadership } = this.#options;
+    const leader = await log.leader().catch(() => null);
+    return leader !== null && leader.epoch > leadership.epoch;
   }
 
   /** Rule L4: behind everybody who still reads, within a bound. */
@@ -179,7 +194,7 @@ export class Snapshots {
     let steppedAtMs = 0;
     while (!this.#isStopped) {
       const open = await log.openedSnapshot();
-      if (open?.id !== id) throw new Error('the snapshot was closed by another leader');
+      if (open?.id !== id) throw new DeposedError('write a snapshot');
       if (open.offer !== null) return await this.#checked(open.offer);
       const now = runtime.clock.monotonicMs();
       const taken = open.chunks + (open.serverId === null ? 0 : 1);
