@@ -2,7 +2,6 @@
 import { expect, it } from 'vitest';
 import {
   begun,
-  broken,
   cancelled,
   configured,
   ended,
@@ -15,7 +14,6 @@ import {
   queued,
   refused,
   released,
-  revoked,
   tookOver,
   under,
 } from './history.fixture.ts';
@@ -174,18 +172,6 @@ it('accepts what happens at the last permitted moment', () => {
     .entry(granted(1_001, 1))
     .entry(cancelled('key-1001', 1, 1_001));
   expectAccepted(cancel.client({ type: 'cancelConfirmed', session: 1, key: 'key-1001', at: 0 }).check());
-});
-
-it('accepts that a holder still believes in what was broken `--now`, on record before the break or after it', () => {
-  const belief = { type: 'heldInterval', session: 1, name: 'a', token: 1_001, from: 20, to: 15_000 } as const;
-  const breaks = (history: History): History =>
-    history.pass(500).entry(broken(1_001, 1, true), revoked(1_001, 1, true), granted(1_002, 2));
-  expectAccepted(breaks(begun().entry(granted(1_001, 1)).client(belief)).check());
-  expectAccepted(
-    breaks(begun().entry(granted(1_001, 1)))
-      .client(belief)
-      .check(),
-  );
 });
 
 it('accepts a `lost` for a token that was never granted: it claims nothing', () => {

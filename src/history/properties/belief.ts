@@ -2,7 +2,7 @@
  * Promise 5: no client believes that it holds a name at a moment when a grant was already given that its own excludes, nor
  * before its own grant, nor after it was told that the grant is lost. Readers may believe side by side; of a semaphore those
  * who hold and those who only believe it may not have more permits together than there are. The moment of a grant is that of
- * its entry, in run time. Who breaks a lock `--now` answers for what its holder still believes (rule C9): such a belief is not judged.
+ * its entry, in run time.
  */
 import { areCompatible, type GrantBook, usedPermits } from '../book/subjects.ts';
 import type { Property, Report } from '../property.ts';
@@ -23,7 +23,7 @@ export function belief(): Property {
       const { event } = placed;
       if (event.type !== 'granted' || event.joined) return;
       const holds = book.names.get(event.name)?.holds ?? [];
-      const believers = book.believersAt(event.name, placed.runAt).filter(isAnswerable);
+      const believers = book.believersAt(event.name, placed.runAt);
       const ghosts = believers.filter((grant) => grant.ended !== null);
       const used = usedPermits(holds) + event.permits;
       const later = { ...event, granted: placed, used, allowed: book.permitsOf(event.name), ghosts };
@@ -46,7 +46,7 @@ export function belief(): Property {
           ...ofGrant,
         });
       }
-      if (record.type === 'heldInterval' && isAnswerable(grant)) judgeLater(grant, report);
+      if (record.type === 'heldInterval') judgeLater(grant, report);
     },
   };
 }
@@ -56,13 +56,9 @@ function judgeLater(grant: GrantBook, report: Report): void {
   for (let next = grant.next; next !== null; next = next.next) {
     if (next.granted.runAt >= grant.believedUntil) return;
     const { order } = next;
-    const ghosts = [...next.believers].filter((one) => one.endedOrder < order && isAnswerable(one));
+    const ghosts = [...next.believers].filter(({ endedOrder }) => endedOrder < order);
     if (judge(grant, { ...next, ghosts }, report)) return;
   }
-}
-
-function isAnswerable(grant: GrantBook): boolean {
-  return grant.brokenNow === null;
 }
 
 /** True: reported. */

@@ -17,6 +17,7 @@ import type { Life } from '../world/process.ts';
 import type { World } from '../world/world.ts';
 import { AttachWatch } from './attach-watch.ts';
 import { AuditJudge } from './audit-judge.ts';
+import { Beliefs } from './beliefs.ts';
 import { ChangeWatch } from './change-watch.ts';
 import type { Findings } from './findings.ts';
 import { LineageWatch } from './lineage-watch.ts';
@@ -30,7 +31,6 @@ const ENTRIES_BETWEEN_VERDICTS = 32;
 const OF_KEYS: ReadonlySet<PropertyName> = new Set(['exactly-once-per-key', 'no-ghost-grants']);
 
 type Ending = Extract<LockEvent, { type: 'sessionEnding' }>;
-type HeldInterval = Extract<ClientRecord, { type: 'heldInterval' }>;
 
 /** Steps tell apart what happens in one microsecond. */
 interface Moment {
@@ -89,10 +89,7 @@ export class GroupJudge {
   readonly #latest = new Map<string, GrantKnown[]>();
   /** When the revoke of a token became durable, µs. */
   readonly #revokedAtUs = new Map<Token, number>();
-  /** When locks became free that another one who has the session's secret has given back, ms: who believes in them cannot know (rule C7). */
-  readonly #freedByOthersMs = new Map<Token, number>();
-  /** Beliefs of copied sessions, until each entry that was built before their end is durable: it may free what they are about. */
-  #unsettled: HeldInterval[] = [];
+  readonly #beliefs = new Beliefs((belief) => this.#checker.client(belief));
   readonly #ttls = new Map<SessionId, number>();
   /** By index, from 1. */
   readonly #eventHashes: string[] = [''];
@@ -136,7 +133,7 @@ export class GroupJudge {
   beginLineage(lineage: string): void {
     const longestMs = Math.max(0, ...this.#ttls.values()) + (this.state.config?.lockDelayMs ?? 0);
     const leaseMs = longestMs / this.#options.fastestRate;
-    this.#settle(Number.POSITIVE_INFINITY);
+    this.#beliefs.settle();
     this.lineages.begins({ highest: this.state.lastToken, leaseMs });
     this.attaches.beginLineage();
     this.audit.beginLineage(lineage);
@@ -212,13 +209,14 @@ export class GroupJudge {
     }
     for (const event of applied.events) {
       if (event.type === 'sessionEnding' && event.cause === 'expired') this.#expired(event, built);
+      if (event.type === 'broken' && event.now) this.#beliefs.freedByAnother(event.token, built.atMs);
       if ((event.type === 'released' || event.type === 'cancelled') && this.attaches.isCopied(event.session))
-        this.#freedByOthersMs.set(event.token, built.atMs);
+        this.#beliefs.freedByAnother(event.token, built.atMs);
       this.#take(event);
     }
     this.#builtAt.delete(stored.hash);
     this.#checker.entry({ lineage, epoch, index, at, wallMs, eventHash, events: applied.events }, built.atMs);
-    this.#settle(built.atMs);
+    this.#beliefs.settle(built.atMs);
     if (index % ENTRIES_BETWEEN_VERDICTS === 0) this.look();
     this.onDurable(built.by);
   }
@@ -251,20 +249,12 @@ export class GroupJudge {
   client(record: ClientRecord): void {
     // Of a lineage that is over, and whose end this judge has not read: what was granted there it cannot know.
     if (record.lineage !== this.#lineage) return;
-    if (record.type === 'heldInterval' && this.attaches.isCopied(record.session))
-      this.#unsettled.push(record);
-    else this.#checker.client(record);
-  }
-
-  /** Beliefs that ended before `builtMs`: nothing that is still under way was built before. */
-  #settle(builtMs: number): void {
-    if (this.#unsettled.length === 0) return;
-    const settled = this.#unsettled.filter(({ to }) => to <= builtMs);
-    this.#unsettled = this.#unsettled.filter(({ to }) => to > builtMs);
-    for (const record of settled) {
-      const freedMs = this.#freedByOthersMs.get(record.token) ?? Number.POSITIVE_INFINITY;
-      if (record.from < freedMs) this.#checker.client({ ...record, to: Math.min(record.to, freedMs) });
+    if (record.type !== 'heldInterval') {
+      this.#checker.client(record);
+      return;
     }
+    this.#beliefs.add(record);
+    if (this.#builtAt.size === 0) this.#beliefs.settle();
   }
 
   acknowledged(session: SessionId, sentAtUs: number): void {
@@ -316,7 +306,7 @@ export class GroupJudge {
   }
 
   finish(isQuiet: boolean): void {
-    this.#settle(Number.POSITIVE_INFINITY);
+    this.#beliefs.settle();
     this.#pass(this.#checker.finish({ quiet: isQuiet, clientsGone: isQuiet }).violations);
   }
 
