@@ -5,7 +5,7 @@ import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
 import type { Mark } from '../../api/wire.ts';
 import { LogUnavailableError } from '../../log/errors.ts';
 import { type RollBackProof, TrimmedError } from '../../log/port.ts';
-import { hashOf } from '../../log/rules.ts';
+import { EMPTY_HEAD, hashOf } from '../../log/rules.ts';
 import type { MarkOutcome } from '../../platform/metrics.ts';
 import { Marks } from './marks.ts';
 import { Seals } from './seals.ts';
@@ -17,22 +17,23 @@ const markAt = (index: number, hash = hashAt(index)): Mark =>
   seals.seal({ lineage: 'l', epoch: 1, index, hash });
 
 /** A leader that begins at `from`, on a log that begins at `start`. */
-function bench({ from = 100, start = 1, branch = (_index: number): string => 'a' } = {}) {
+function bench({ from = 100, start = 1, lastEntry = 1_000, branch = (_index: number): string => 'a' } = {}) {
   const runtime = new VirtualRuntime();
   const outcomes: MarkOutcome[] = [];
   const proofs: RollBackProof[] = [];
   const asked: number[] = [];
   let outages = 0;
+  let lineage = 'l';
   const entryHash = async (index: number): Promise<string | null> => {
     asked.push(index);
     if (outages-- > 0) throw new LogUnavailableError('away');
     if (index < start) throw new TrimmedError(start - 1);
-    return hashAt(index, branch(index));
+    return index > lastEntry ? null : hashAt(index, branch(index));
   };
   const marks = new Marks(
     {
       runtime,
-      log: { lineage: 'l', entryHash },
+      log: { lineage: 'l', entryHash, standing: async () => ({ lineage, head: EMPTY_HEAD, halted: null }) },
       serverId: 'a',
       sealKey: KEY,
       onOutcome: (outcome) => void outcomes.push(outcome),
@@ -50,7 +51,10 @@ function bench({ from = 100, start = 1, branch = (_index: number): string => 'a'
   const fail = (times: number): void => {
     outages = times;
   };
-  return { runtime, marks, outcomes, proofs, asked, commit, fail };
+  const beginLineage = (): void => {
+    lineage = 'next';
+  };
+  return { runtime, marks, outcomes, proofs, asked, commit, fail, beginLineage };
 }
 
 describe('a mark', () => {
@@ -117,6 +121,23 @@ describe('a mark', () => {
     expect(outcomes).toEqual(['otherLineage', 'trimmed']);
     expect(proofs).toEqual([]);
   });
+
+  test.each(['another entry', 'none'])(
+    'proves nothing to a leader that woke up in the next lineage, where %s stands there',
+    async (what) => {
+      const { runtime, marks, outcomes, proofs, commit, beginLineage } = bench({
+        branch: (index) => (index === 40 ? 'next' : 'a'),
+        lastEntry: what === 'none' ? 30 : 1_000,
+      });
+      marks.show(markAt(40));
+      expect(commit()).toBeNull();
+      beginLineage();
+      await runtime.pass(5_000);
+      expect(proofs).toEqual([]);
+      expect(outcomes).toEqual([]);
+      expect(runtime.logged).toEqual([]);
+    },
+  );
 
   test('that no leader of this group made proves nothing, whatever was changed in it', () => {
     const { marks, outcomes, commit } = bench();

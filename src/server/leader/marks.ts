@@ -20,7 +20,7 @@ const RETRY_MS = 500;
 
 export interface MarksOptions {
   readonly runtime: Runtime;
-  readonly log: Pick<LockLog, 'lineage' | 'entryHash'>;
+  readonly log: Pick<LockLog, 'lineage' | 'entryHash' | 'standing'>;
   readonly serverId: string;
   readonly sealKey: string;
   readonly onOutcome: (outcome: MarkOutcome) => void;
@@ -131,7 +131,7 @@ export class Marks {
   /** One after the other, until none is left. */
   async #ask(): Promise<void> {
     for (const [key, mark] of this.#toAsk) {
-      const found = await this.#hashAt(mark.index);
+      const found = await this.#hashAt(mark);
       if (this.#isStopped) return;
       this.#toAsk.delete(key);
       if (found === null) this.#options.onOutcome('trimmed');
@@ -143,11 +143,14 @@ export class Marks {
     this.#isAsking = false;
   }
 
-  /** Null: it lies below the start of the log. */
-  async #hashAt(index: number): Promise<string | null> {
+  /** Null: it lies below the start of the log, or this life of the log is over: what stands there now says nothing of it. */
+  async #hashAt({ index, hash }: Mark): Promise<string | null> {
+    const { log } = this.#options;
     while (!this.#isStopped) {
       try {
-        return (await this.#options.log.entryHash(index)) ?? '';
+        const found = (await log.entryHash(index)) ?? '';
+        if (found === hash || (await log.standing()).lineage === log.lineage) return found;
+        this.stop();
       } catch (error) {
         if (error instanceof TrimmedError) return null;
         if (!(error instanceof LogUnavailableError)) throw error;

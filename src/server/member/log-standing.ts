@@ -35,6 +35,8 @@ export class LogStanding {
     if (halted !== null) throw new HaltedError(halted);
     const found = await this.#hashAt(seen.index, head, depth);
     if (found === null || found === seen.hash) return;
+    // Begun between the two reads: what stands there now says nothing of this life.
+    if ((await this.#log.standing()).lineage !== lineage) throw new ReplacedError();
     assert(seen.index > 0, 'whoever has seen nothing proves nothing');
     const about = { lineage, seenBy: 'replica', seen, found, headIndex: head.index } as const;
     const proof = { ...about, serverId: this.#serverId, wallMs: this.#runtime.clock.wallMs() };
