@@ -158,6 +158,34 @@ test('the next exporter goes on from the cursor; what is exported twice is the s
   );
 });
 
+test('one that is stopped while it replays what was exported before reads no further', async () => {
+  const store = new MemoryStore('l1');
+  const leader = await lead(store);
+  await work(leader, 10);
+  store.setAuditCursor(leader.leadership, leader.position.index);
+  const log = new MemoryLog(store);
+  const all = log.read.bind(log);
+  const stopped = Promise.withResolvers<void>();
+  let read = 0;
+  log.read = async function* (fromIndex) {
+    for await (const entry of all(fromIndex)) {
+      yield entry;
+      if (++read === 5) await stopped.promise;
+    }
+  };
+  const exporter = new AuditExporter({
+    ...{ runtime, log, leadership: leader.leadership, group: GROUP, metrics: silentAuditMetrics },
+    sink: new TestSink(),
+    head: () => leader.position.index,
+  });
+  await expect.poll(() => read).toBe(5);
+  exporter.stop();
+  stopped.resolve();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(read).toBeLessThanOrEqual(6);
+  expect(leader.position.index).toBeGreaterThan(20);
+});
+
 test('a deposed exporter moves no cursor', async () => {
   const store = new MemoryStore('l1');
   const first = await lead(store);

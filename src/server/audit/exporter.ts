@@ -134,7 +134,8 @@ export class AuditExporter {
   async #follow(): Promise<void> {
     const { group, log, runtime } = this.#options;
     const from = (this.#exported ?? 0) + 1;
-    for await (const entry of followHistory(unhurried(log, runtime.timers), from)) {
+    const readable = unhurried(log, runtime.timers, () => this.#isStopped);
+    for await (const entry of followHistory(readable, from)) {
       if (this.#isStopped) return;
       this.#tries = 0;
       this.#logOutages.back({ index: this.#exported });
