@@ -1,4 +1,7 @@
 import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { execPath } from 'node:process';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createSystemRuntime, systemClock, systemRandom, systemTimers } from './system-runtime.ts';
@@ -145,3 +148,33 @@ test('a runtime has all four ports', () => {
   const runtime = createSystemRuntime({ logLevel: 'silent' });
   expect(Object.keys(runtime).toSorted()).toEqual(['clock', 'logger', 'random', 'timers']);
 });
+
+test.skipIf(!existsSync('/dev/full'))(
+  'a disk that is full under stderr ends nobody, and lines wait until there is room',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'leasehold-logger-'));
+    const path = join(folder, 'stderr.log');
+    const script = `
+    import { closeSync, openSync } from 'node:fs';
+    import { createSystemRuntime } from ${JSON.stringify(new URL('./system-runtime.ts', import.meta.url).href)};
+    const { logger } = createSystemRuntime({ logLevel: 'info' });
+    closeSync(2);
+    openSync('/dev/full', 'w');
+    logger.warn({}, 'the first');
+    for (let line = 0; line < 1_000; line++) logger.warn({ text: 'x'.repeat(10_000) }, 'too many');
+    console.log('goes on');
+    closeSync(2);
+    openSync(${JSON.stringify(path)}, 'w');
+    for (const message of ['lost, but there is room by now', 'the last'])
+      logger.warn({ text: 'x'.repeat(10_000) }, message);
+  `;
+    const child = spawnSync(execPath, ['--input-type=module', '--eval', script], { encoding: 'utf8' });
+    expect(child).toMatchObject({ stdout: 'goes on\n', status: 0 });
+    const lines = readFileSync(path, 'utf8').trim().split('\n');
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ msg: 'the first' });
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ msg: 'the last' });
+    // What waited is bounded.
+    expect(lines.join('').length).toBeLessThan(1_100_000);
+    rmSync(folder, { recursive: true });
+  },
+);
