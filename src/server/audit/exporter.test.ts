@@ -6,7 +6,7 @@ import { LeaderBench } from '../../../test/support/virtual/leader-bench.ts';
 import type { HistoryEntry } from '../../api/entry.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
-import { TrimmedError } from '../../log/port.ts';
+import { CorruptLogError, TrimmedError } from '../../log/port.ts';
 import { silentAuditMetrics } from '../../platform/metrics.fixture.ts';
 import type { Timers } from '../../platform/runtime.ts';
 import { createSystemRuntime } from '../../platform/system-runtime.ts';
@@ -309,6 +309,29 @@ test('an outage is told at once and once a minute, however often the sink is tri
   await runtime.pass(90_000);
   expect(exporter.lag.lagEntries).toBeGreaterThan(0);
   expect(told()).toBe(before + 1);
+});
+
+test.each([
+  { isDeposed: false, told: ['the audit cannot be read from the log'] },
+  { isDeposed: true, told: [] },
+])('a log that contradicts itself is told of by the leader alone (deposed: $isDeposed)', async (made) => {
+  const bench = await LeaderBench.start();
+  const { runtime, log, store } = bench;
+  let failed = 0;
+  const exporter = new AuditExporter({
+    ...{ runtime, log, leadership: bench.leader.leadership, group: GROUP, sink: new TestSink() },
+    metrics: { ...silentAuditMetrics, failed: () => void failed++ },
+    head: () => bench.leader.position.index,
+  });
+  ends.push(() => exporter.stop());
+  await runtime.pass(1_000);
+  if (made.isDeposed) store.campaign('successor');
+  log.read = () => {
+    throw new CorruptLogError('an entry is missing');
+  };
+  await runtime.pass(10_000);
+  expect(runtime.logged).toEqual(made.told);
+  expect(failed > 0).toBe(!made.isDeposed);
 });
 
 test('a sink that says when to come again is not asked before, within a bound', async () => {

@@ -109,12 +109,25 @@ export class AuditExporter {
     }
   }
 
+  /** To one that stood still the log may look like anything: others have trimmed it, or begun it anew. */
+  async #isDeposed(): Promise<boolean> {
+    const exported = this.#exported;
+    if (exported === null) return false;
+    try {
+      await this.#options.log.setAuditCursor(this.#options.leadership, exported);
+      this.#saved = exported;
+      return false;
+    } catch (error) {
+      return error instanceof DeposedError;
+    }
+  }
+
   async #failed(error: unknown): Promise<void> {
     if (error instanceof TrimmedError && error.below > (this.#exported ?? 0)) {
       this.#trimmedTo = error.below;
       return;
     }
-    if (!(error instanceof LogUnavailableError)) {
+    if (!(error instanceof LogUnavailableError || (await this.#isDeposed()))) {
       this.#logOutages.away({ index: this.#exported, error });
       this.#options.metrics.failed();
     }
