@@ -21,7 +21,7 @@ export class Poison {
   readonly #world: World;
   readonly #findings: Findings;
   #share: number;
-  /** What threw in each life of a leader: once is enough for it to know the command. */
+  /** What threw in each leadership, by the process that leads: once is enough for it to know the command. */
   readonly #seen = new WeakMap<Life, Set<string>>();
 
   /** `share`: of the commands that throw. */
@@ -45,6 +45,11 @@ export class Poison {
         throw new PoisonError(`a consequence for ${name} is poisonous`);
       },
     };
+  }
+
+  /** What it knew ended with its leadership; if it leads again in the same process, it begins anew. */
+  leadsNoMore(life: Life): void {
+    this.#seen.delete(life);
   }
 
   /** The mistakes are mended. */

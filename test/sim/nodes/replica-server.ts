@@ -137,7 +137,10 @@ export class ReplicaServer {
       suspicion: SUSPICION_DEFAULTS,
       dial: (to, handler) => relays.get(to)?.dial(life, handler) ?? null,
       onCommitted: (entry) => judge.reported(entry),
-      onDeposed: () => onDeposed(life),
+      onDeposed: () => {
+        group.poison.leadsNoMore(life);
+        onDeposed(life);
+      },
       onReplaced: () => {
         if (!life.isOver) onReplaced(this);
       },
