@@ -286,6 +286,20 @@ describe('options and ends', () => {
     expect(await runtime.until(both, 100)).toEqual([NAME, 'jobs/b']);
   });
 
+  test('one that is closed just after it was asked for a lock opens no session any more', async () => {
+    const { client, runtime, service } = bench();
+    await runtime.until(
+      client.withLock('jobs/a', () => undefined),
+      1_000,
+    );
+    const asked = failure(client.acquire('jobs/b'));
+    await runtime.until(client.close(), 20_000);
+    expect(await asked).toMatchObject({ code: 'CANCELLED', retryable: false });
+    await runtime.pass(60_000);
+    expect(service.sent('POST', '/v1/sessions')).toHaveLength(1);
+    expect(service.streams).toBe(0);
+  });
+
   test('a closed client says so, whatever it is asked for, and sends nothing', async () => {
     const { runtime, service, client } = bench();
     service.mode = 'silent';

@@ -3,6 +3,7 @@
  * and a call every TTL/5, and what ends one of them (a frozen process, a sidecar that is gone) ends all. Not one for
  * everything: namespaces may be lost apart from each other, and a session tells the earliest deadline of them all.
  */
+import { ClientClosedError } from './errors.ts';
 import type { Surroundings } from './grant-calls.ts';
 import type { Timer } from './runtime.ts';
 import { Session, type SessionOptions } from './session.ts';
@@ -20,6 +21,7 @@ export class SessionPool {
   readonly #around: Surroundings;
   readonly #options: Omit<SessionOptions, 'maxHoldMs'>;
   readonly #entries = new Map<string, Entry>();
+  #isClosed = false;
 
   constructor(around: Surroundings, options: Omit<SessionOptions, 'maxHoldMs'>) {
     this.#around = around;
@@ -28,6 +30,8 @@ export class SessionPool {
 
   /** A session that is alive, in use until `unuse`. @throws LeaseholdError, NoAnswerError */
   async use(alias: string, maxHoldMs: number | undefined): Promise<Session> {
+    // Also where the session that was to be used has just been closed with all the others: nobody would close another one.
+    if (this.#isClosed) throw new ClientClosedError();
     const key = `${alias}/${maxHoldMs ?? ''}`;
     const entry = this.#entries.get(key) ?? this.#open(key, maxHoldMs);
     const session = await entry.opening;
@@ -40,6 +44,7 @@ export class SessionPool {
 
   /** Gives up everything that is held; those who work under it are told at once. */
   async closeAll(): Promise<void> {
+    this.#isClosed = true;
     const closing = [...this.#entries.values()].map(async ({ opening, opened }) => {
       if (opened !== null) await opened.close();
       else await opening.then((session) => session.close()).catch(() => undefined);
