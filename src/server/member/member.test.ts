@@ -73,6 +73,19 @@ test('an orderly stop hands over at once', async () => {
   await group.runtime.until(stopping, 10_000);
 });
 
+test('whenever it is stopped, nothing of it runs on', async () => {
+  for (let afterMs = 0; afterMs < 20; afterMs++) {
+    const group = new VirtualGroup();
+    await group.runtime.pass(afterMs);
+    await group.runtime.until(Promise.all(group.servers.map(({ member }) => member.stop())), 60_000);
+    await group.runtime.pass(10_000);
+    const { steps } = group.runtime;
+    await group.runtime.pass(10_000);
+    // The one that ends the wait.
+    expect(group.runtime.steps - steps, `stopped after ${afterMs} ms`).toBe(1);
+  }
+});
+
 test('a leader that is deposed follows again, and can lead again', async () => {
   const group = new VirtualGroup();
   const first = await group.led();

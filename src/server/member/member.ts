@@ -223,7 +223,8 @@ export class Member {
       });
       this.#standby = standby;
       if (standby.state.configVersion > 0) this.#desired.saw(standby.state.config);
-      this.#leaderWatch.start();
+      // It may have been stopped, or found the log rolled back, while it read.
+      if (this.#fate.isOn) this.#leaderWatch.start();
       return standby;
     } catch (error) {
       if (!(error instanceof LogUnavailableError)) throw error;
