@@ -67,6 +67,7 @@ export class FrontEnd {
   #leaderlessSinceMs: number;
   #ledElsewhereSinceMs = Number.POSITIVE_INFINITY;
   #leaderless: Timer | null = null;
+  #isClosed = false;
   /** Of the newest frame that was passed on. */
   #position: Position;
   /** The log was rolled back: what to tell clients (rule S10). */
@@ -180,6 +181,7 @@ export class FrontEnd {
 
   /** Closes every client stream, for instance because this replica stops. */
   close(): void {
+    this.#isClosed = true;
     this.#leaderless?.cancel();
     this.#closeAll();
   }
@@ -234,6 +236,8 @@ export class FrontEnd {
 
   #planTelling(): void {
     this.#leaderless?.cancel();
+    // A leader that ends while its replica is stopped is told of after that.
+    if (this.#isClosed) return;
     this.#leaderless = this.#runtime.timers.after(NO_LEADER_MS, () => this.#tellLeaderless());
   }
 

@@ -86,6 +86,18 @@ test('whenever it is stopped, nothing of it runs on', async () => {
   }
 });
 
+test('nor when it is stopped while an operator has it hand over', async () => {
+  const group = new VirtualGroup();
+  const leader = await group.led();
+  await group.runtime.pass(500);
+  void leader.member.handOver('b').catch(() => undefined);
+  await group.runtime.until(Promise.all(group.servers.map(({ member }) => member.stop())), 60_000);
+  await group.runtime.pass(10_000);
+  const { steps } = group.runtime;
+  await group.runtime.pass(10_000);
+  expect(group.runtime.steps - steps).toBe(1);
+});
+
 test('a leader that is deposed follows again, and can lead again', async () => {
   const group = new VirtualGroup();
   const first = await group.led();
