@@ -120,13 +120,15 @@ export class GroupReplica {
     const { log } = this.#options;
     const startedMs = this.#nowMs();
     const before = (await log.snapshots())[0]?.index ?? 0;
-    this.#leader.demandSnapshot();
+    const leader = this.#leader;
+    leader.demandSnapshot();
     for (;;) {
       const newest = (await log.snapshots())[0];
       const tookMs = this.#nowMs() - startedMs;
       if (newest !== undefined && newest.index > before) {
         return { index: newest.index, bytes: newest.bytes, tookMs };
       }
+      if (!leader.isLeading) throw new NotLeadingError();
       if (tookMs > SNAPSHOT_MS_MAX)
         throw new Error('no snapshot was made in time; the log of the leader says why');
       await this.#pause(10 * LOOK_MS);
