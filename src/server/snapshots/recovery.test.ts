@@ -7,7 +7,7 @@ import type { Command, Entry, HistoryEntry } from '../../api/entry.ts';
 import { apply, createState, encodeEntry, type State, sha256, writeSnapshot } from '../../core/index.ts';
 import { MemoryLog } from '../../log/memory-log.ts';
 import { MemoryStore } from '../../log/memory-store.ts';
-import { CorruptLogError, type Leadership, TrimmedError } from '../../log/port.ts';
+import { CorruptLogError, type Leadership } from '../../log/port.ts';
 import { history, type ReadableLog, recover } from './recovery.ts';
 
 const { logger } = new VirtualRuntime();
@@ -194,14 +194,16 @@ describe('rule L4: who stood still while it read a log that was trimmed meanwhil
     },
   );
 
-  test('a log whose snapshots are all bad is not read for ever', async () => {
+  test('a log whose snapshots are all bad is not read for ever: it is damaged', async () => {
     const scribe = new Scribe();
     await scribe.begin();
     await scribe.snapshotsTwice();
     const readChunk = () => Promise.reject(new CorruptLogError('bad'));
     const log = { lineage: 'test-lineage', snapshots: () => scribe.log.snapshots(), readChunk };
     const bad: ReadableLog = { ...log, read: (from) => scribe.log.read(from) };
-    await expect(recover(bad, logger)).rejects.toThrow(TrimmedError);
+    const why = 'none of the 2 snapshots is whole, and the log starts above index';
+    await expect(recover(bad, logger)).rejects.toThrow(new RegExp(why));
+    await expect(recover(bad, logger)).rejects.toThrow(CorruptLogError);
   });
 });
 

@@ -64,7 +64,9 @@ export async function recover(log: ReadableLog, logger: Logger): Promise<Recover
     } catch (error) {
       if (!(error instanceof TrimmedError)) throw error;
       const [newest] = await log.snapshots();
-      if (newest === undefined || newest.index <= (manifests[0]?.index ?? 0)) throw error;
+      if (newest !== undefined && newest.index > (manifests[0]?.index ?? 0)) continue;
+      const what = `none of the ${manifests.length} snapshots is whole, and ${error.message}`;
+      throw new CorruptLogError(what, { cause: error });
     }
   }
 }
