@@ -121,6 +121,8 @@ export class Campaign {
   async #ownLease(): Promise<ServerLease> {
     const { client, timers, leaseTtlSeconds } = this.#options;
     this.#lease ??= await ServerLease.grant(client, timers, leaseTtlSeconds);
+    // Closed while it was on its way.
+    if (this.#isClosed) this.#lease.close();
     return this.#lease;
   }
 

@@ -1,7 +1,10 @@
 /** The keepalives of a lock server's lease, over an etcd that counts streams. */
 import { expect, test } from 'vitest';
 import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
+import { LogUnavailableError } from '../errors.ts';
+import { Campaign } from './campaign.ts';
 import type { EtcdClient, KeepaliveStream } from './client.ts';
+import { Keys } from './keys.ts';
 import { ServerLease } from './server-lease.ts';
 
 const TTL_SECONDS = 5;
@@ -57,4 +60,26 @@ test('case I09: a stream that answers nothing is given up before the next is ope
   expect(counts.opened).toBeGreaterThan(60);
   lease.close();
   expect(counts.open).toBe(0);
+});
+
+test('a lease that is granted while its campaign is closed is not kept alive', async () => {
+  const runtime = new VirtualRuntime();
+  const { counts, client } = etcd(() => true);
+  const granted = Promise.withResolvers<string>();
+  const closed = Object.assign(client, {
+    grantLease: () => granted.promise,
+    read: () => Promise.resolve([[], [], []]),
+    txn: () => Promise.reject(new LogUnavailableError('the channel is closed')),
+  });
+  const campaign = new Campaign({
+    ...{ client: closed, keys: new Keys('test/'), leaseTtlSeconds: TTL_SECONDS },
+    ...{ timers: runtime.timers, random: runtime.random },
+  });
+  const winning = campaign.win('server-a').catch((error: unknown) => error);
+  await runtime.pass(10);
+  campaign.close();
+  granted.resolve('7');
+  expect(await runtime.until(winning, 1_000)).toBeInstanceOf(LogUnavailableError);
+  await runtime.pass(HOUR_MS);
+  expect(counts).toEqual({ opened: 0, open: 0, written: 0 });
 });
