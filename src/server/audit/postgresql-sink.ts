@@ -76,7 +76,7 @@ export class PostgresSink implements AuditSink {
     const abandon = (): void => this.#drop(this.#client);
     signal.addEventListener('abort', abandon, { once: true });
     try {
-      await unlessAborted(this.#insertRows(rows), signal);
+      await unlessAborted(this.#insertRows(rows, signal), signal);
     } catch (error) {
       // Its state is not known: the next try begins anew.
       this.#drop(this.#client);
@@ -90,15 +90,17 @@ export class PostgresSink implements AuditSink {
     this.#drop(this.#client);
   }
 
-  async #insertRows(rows: readonly Row[]): Promise<void> {
-    const client = this.#client ?? (await this.#connect());
+  async #insertRows(rows: readonly Row[], signal: AbortSignal): Promise<void> {
+    const client = this.#client ?? (await this.#connect(signal));
     const columns = COLUMNS.map((_, column) => rows.map((row) => row[column] ?? null));
     await client.query(this.#insert, columns);
   }
 
-  async #connect(): Promise<Client> {
+  async #connect(signal: AbortSignal): Promise<Client> {
     const { url, table, createTable, timeoutMs } = this.#options;
     const { default: pg } = await import('pg');
+    // Stopped meanwhile: nobody would end a connection that is made now.
+    signal.throwIfAborted();
     const client = new pg.Client({
       connectionString: url,
       application_name: 'leasehold-audit',

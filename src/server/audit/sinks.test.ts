@@ -1,7 +1,7 @@
 /** The sinks that need no other program: files, streams, HTTP receivers. PostgreSQL: test/fencing/audit-postgresql.test.ts. */
 import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock, systemTimers } from '../../platform/system-runtime.ts';
 import { FileSink } from './file-sink.ts';
 import { HttpSink } from './http-sink.ts';
-import { auditTableSql } from './postgresql-sink.ts';
+import { auditTableSql, PostgresSink } from './postgresql-sink.ts';
 import { type AuditBatch, type AuditRecord, batchOf, lineOf } from './records.ts';
 import { StreamSink } from './stream-sink.ts';
 
@@ -177,4 +177,26 @@ test('a receiver that hangs is given up, and one that is gone rejects', async ()
 test('the table of docs/AUDIT.md is the one that the sink makes', () => {
   const page = readFileSync(new URL('../../../docs/AUDIT.md', import.meta.url), 'utf8');
   expect(page).toContain(auditTableSql('leasehold_audit'));
+});
+
+test('an exporter that is stopped before its first batch is on the way leaves no connection to PostgreSQL', async () => {
+  let connections = 0;
+  const database = createTcpServer((socket) => {
+    connections++;
+    socket.on('error', () => undefined);
+  });
+  await new Promise<void>((resolve) => database.listen(0, '127.0.0.1', resolve));
+  const url = `postgresql://u@127.0.0.1:${(database.address() as AddressInfo).port}/d`;
+  const sink = new PostgresSink({ url, table: 'audit', createTable: true, timeoutMs: 1_000 });
+  const gap: AuditRecord = { type: 'gap', group: 'g', lineage: 'l', gap: { from: 1, to: 2 } };
+  const stopping = new AbortController();
+  const writing = sink.write(batchOf([gap], [lineOf(gap)]), stopping.signal);
+  stopping.abort();
+  await expect(writing).rejects.toThrow();
+  await sink.close();
+  // Whatever it goes on with has loaded the library by then, too.
+  await import('pg');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(connections).toBe(0);
+  database.close();
 });
