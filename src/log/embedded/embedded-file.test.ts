@@ -1,5 +1,5 @@
 /** The embedded engine and its file: damaged, not ours, full, or growing. */
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -76,6 +76,26 @@ describe('damage', () => {
     }
     // 20 entries of 3,000 bytes: at least 15 pages of 4 KiB.
     expect(noticed).toBeGreaterThan(15);
+  });
+
+  test('so is garbage in the first page, behind its header', async () => {
+    await bench.makeLog();
+    const damaged = readFileSync(bench.file);
+    damaged.fill(0xa5, 100, 4_096);
+    writeFileSync(bench.file, damaged);
+    await expect(bench.open()).rejects.toThrow(CorruptLogError);
+    await expect(bench.openReadOnly()).rejects.toThrow(CorruptLogError);
+  });
+
+  test('an I/O error in a read is told as such, and reading goes on when it is over', async () => {
+    const log = await bench.open();
+    await appendEntries(log, await log.campaign('server-a'), 20, { bytes: 3_000 });
+    const reader = await bench.openReadOnly();
+    const wal = readFileSync(`${bench.file}-wal`);
+    truncateSync(`${bench.file}-wal`, 8_192);
+    await expect(readAll(reader, 1)).rejects.toThrow(LogUnavailableError);
+    writeFileSync(`${bench.file}-wal`, wal);
+    expect(await readAll(reader, 1)).toHaveLength(20);
   });
 
   async function openAndRead(): Promise<number> {

@@ -6,7 +6,7 @@ import { FolderError } from '../../platform/folders.ts';
 import { LogClosedError, LogFormatError, LogInUseError, LogUnavailableError } from '../errors.ts';
 import { CorruptLogError, DeposedError, ReplacedError, TrimmedError } from '../port.ts';
 import type { StoreArguments, StoreMethod, StoreReply } from '../store.ts';
-import { sqliteCode } from './database.ts';
+import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode } from './database.ts';
 
 /** What the worker is started with. */
 export interface WorkerOptions {
@@ -46,10 +46,11 @@ export type WireError =
   | { readonly kind: 'inUse'; readonly directory: string; readonly pid: number | undefined };
 
 /**
- * SQLite's primary result codes that come from the state of the machine: BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN.
- * After them a step may have happened or not, and may succeed later. All other codes are damage or bugs.
+ * SQLite's primary result codes that come from the state of the machine: BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN,
+ * PROTOCOL (a race for the write-ahead log). After them a step may have happened or not, and may succeed later. All other codes are
+ * damage or bugs.
  */
-const UNAVAILABLE_CODES: ReadonlySet<number> = new Set([5, 6, 7, 8, 9, 10, 13, 14]);
+const UNAVAILABLE_CODES: ReadonlySet<number> = new Set([5, 6, 7, 8, 9, 10, 13, 14, 15]);
 
 /** `directory`: of the log, for messages to people. */
 export function encodeError(error: unknown, directory: string): WireError {
@@ -65,6 +66,10 @@ export function encodeError(error: unknown, directory: string): WireError {
   const code = sqliteCode(error);
   if (code !== undefined && UNAVAILABLE_CODES.has(code)) {
     return { kind: 'unavailable', message: `the log in ${directory} failed: ${text} (SQLite ${code})` };
+  }
+  // Met outside of a step: the first page holds the tables' definitions, which opening reads.
+  if (code === SQLITE_CORRUPT || code === SQLITE_NOTADB) {
+    return { kind: 'corrupt', message: `${directory}: ${text} (SQLite ${code})` };
   }
   // A system call of Node's own: making the directory, for one.
   if (error instanceof FolderError || (error instanceof Error && 'syscall' in error)) {

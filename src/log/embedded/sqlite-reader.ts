@@ -158,12 +158,12 @@ export class SqliteReader implements LogReader {
     this.rollBack();
     try {
       this.#begin.run();
-      try {
-        return work();
-      } finally {
-        this.#commit.run();
-      }
+      const result = work();
+      this.#commit.run();
+      return result;
     } catch (error) {
+      // After an I/O error SQLite has done so itself.
+      this.rollBack();
       throw asCorrupt(error, what);
     }
   }
