@@ -15,6 +15,7 @@ test('when nothing answers while it trims, the snapshot has failed, and no error
   let isTrimming = false;
   const log: Partial<LockLog> = {
     openSnapshot: async () => 'snapshot-1',
+    claimSnapshot: async () => true,
     writeChunk: async () => undefined,
     auditCursor: async () => null,
     commitSnapshot: async () => {

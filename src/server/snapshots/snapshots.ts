@@ -28,6 +28,9 @@ const LOOK_MS = 500;
 /** A standby that has not written a chunk for so long, or claimed the snapshot, is not waited for. */
 const STANDBY_MS_MAX = 10_000;
 
+/** Standbys look every second whether one is open. */
+const OPEN_TRIES_MAX = 3;
+
 /** A state of so many records is made into bytes between two entries: that takes less than replaying the log, some 50 ms. */
 const ONE_PASS_RECORDS_MAX = 10_000;
 /**
@@ -165,16 +168,27 @@ export class Snapshots {
 
   /** Null: this leadership is over. */
   async #writeItself(state: State, at: LogPosition): Promise<SnapshotManifest | null> {
-    const { runtime, log, leadership } = this.#options;
+    const { runtime, log } = this.#options;
     const isOver = (): boolean => this.#isStopped;
     const records = state.holds + state.waits + state.sessions.size;
     const isOnePass = records <= ONE_PASS_RECORDS_MAX || records > SECOND_STATE_RECORDS_MAX;
     // All chunks now, if ever: with the next entry the state is another one.
     const frozen = isOnePass ? { chunks: [...chunksOf(state)], at, eventHash: state.eventHash } : null;
-    const writer = new SnapshotWriter(log, await log.openSnapshot(leadership));
+    const writer = new SnapshotWriter(log, await this.#openOwn());
     const { chunks, at: place, eventHash } = frozen ?? (await this.#replayed(isOver));
     const isWhole = await writePaced(writer, chunks, { ...runtime, isOver });
     return isWhole ? writer.manifest({ ...place, eventHash }) : null;
+  }
+
+  /** Its own to write: a standby that is not attached, or did not get on with the last one, sees that it is open as well, and may be quicker. */
+  async #openOwn(): Promise<string> {
+    const { log, leadership } = this.#options;
+    for (let tries = 1; ; tries++) {
+      const id = await log.openSnapshot(leadership);
+      if (await log.claimSnapshot(id, leadership.serverId)) return id;
+      const writer = (await log.openedSnapshot())?.serverId ?? null;
+      if (writer === null || tries === OPEN_TRIES_MAX) return id;
+    }
   }
 
   /** A state of its own, from the log: nothing changes it any more. */

@@ -178,3 +178,28 @@ test('one that shows another state than the log says is not taken', async () => 
   expect(scene.snapshots[0]?.eventHash).not.toBe('f'.repeat(64));
   expect(scene.group.runtime.logged).toContain('snapshot failed; the log keeps growing');
 });
+
+test('standbys that are not attached do not write into the one that the leader writes itself', async () => {
+  const scene = new Scene();
+  const leader = await scene.group.led();
+  const { runtime } = scene.group;
+  await runtime.pass(2_000);
+  scene.group.cut(leader);
+  await scene.hold(LOCKS_PER_SESSION);
+  const after = (ms: number) => new Promise<void>((resolve) => void runtime.timers.after(ms, resolve));
+  // The first time they are further on than the leader's state, and find it open before the leader knows that it is.
+  const { openSnapshot } = leader.log;
+  let opened = 0;
+  leader.log.openSnapshot = async (leadership) => {
+    const isFirst = ++opened === 1;
+    if (isFirst) await after(600);
+    const id = await openSnapshot.call(leader.log, leadership);
+    if (isFirst) await after(2_500);
+    return id;
+  };
+  leader.member.leader?.demandSnapshot();
+  await scene.until(() => scene.snapshots.length === 1, 20_000);
+  expect(runtime.logged).not.toContain('snapshot failed; the log keeps growing');
+  expect(opened).toBe(2);
+  expect((await scene.group.led()).name).toBe(leader.name);
+});
