@@ -12,6 +12,8 @@ export const EXIT_QUEUE_FULL = 121;
 export const EXIT_LOST = 122;
 export const EXIT_UNAVAILABLE = 123;
 export const EXIT_USAGE = 125;
+/** As shells say it: there is a command, but it could not be started. */
+export const EXIT_CANNOT_RUN = 126;
 /** A command that died of signal n ends with this plus n, as shells say it. */
 export const EXIT_SIGNAL = 128;
 

@@ -3,7 +3,7 @@ import type { AuditResponse, MembersResponse } from '../../server/grpc/messages.
 import { withAdminClient } from '../admin/with-admin-client.ts';
 import { thisCall } from '../invocation.ts';
 import type { AdminTarget, OutputFormat } from '../options.ts';
-import { print } from '../output/outcome.ts';
+import { print, verdict } from '../output/outcome.ts';
 import { table } from '../output/table.ts';
 
 export interface OfGroup extends AdminTarget {
@@ -23,8 +23,9 @@ export async function members(flags: OfGroup): Promise<boolean> {
     member.problem,
   ]);
   const lines = flags.output === 'json' ? [JSON.stringify(answer, null, 2)] : table(HEAD, rows);
+  const isWhole = verdict(answer.members.every(({ problem }) => problem === ''));
   for (const line of lines) await print(line);
-  return answer.members.every(({ problem }) => problem === '');
+  return isWhole;
 }
 
 /** Nothing is known of one that does not answer: least of all that it is not behind. */

@@ -8,7 +8,7 @@ import { systemClock } from '../../platform/system-runtime.ts';
 import { UsageError } from '../errors.ts';
 import { whyUnreadable } from '../folders.ts';
 import type { OutputFormat } from '../options.ts';
-import { print } from '../output/outcome.ts';
+import { print, verdict } from '../output/outcome.ts';
 import { type Judgement, Judging } from './judging.ts';
 import { describeEvent } from './lines.ts';
 
@@ -32,8 +32,9 @@ export async function check(files: readonly string[], { output }: CheckFlags): P
   if (judging.entries === 0) throw new UsageError(`${files.join(', ')} holds no history`);
   const judgement = judging.finish();
   const lines = output === 'json' ? [JSON.stringify(judgement, null, 2)] : judgementLines(judgement);
+  const isKept = verdict(judgement.ok);
   for (const line of lines) await print(line);
-  return judgement.ok;
+  return isKept;
 }
 
 /** On standard error, only while it takes long. */

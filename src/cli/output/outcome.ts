@@ -16,19 +16,25 @@ export async function conclude(
   work: () => Promise<boolean>,
   output: OutputFormat | 'text' = 'table',
 ): Promise<void> {
-  // The reader of a pipe may have seen enough (`| head`): that is no error.
+  // The reader of a pipe may have seen enough (`| head`): that is no error, nor does it make a good end of a bad one.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
+    if (error.code === 'EPIPE') process.exit();
     throw error;
   });
   try {
     process.exitCode = (await work()) ? 0 : EXIT_WRONG;
   } catch (error) {
     const failure = await failureOf(error);
-    if (output === 'json') await print(failureJson(failure));
-    console.error(failure.shown ?? failure.message);
     process.exitCode = failure.exitCode;
+    console.error(failure.shown ?? failure.message);
+    if (output === 'json') await print(failureJson(failure));
   }
+}
+
+/** To be told before it is printed: whoever reads may stop before the end. */
+export function verdict(isRight: boolean): boolean {
+  process.exitCode = isRight ? 0 : EXIT_WRONG;
+  return isRight;
 }
 
 /** Prints one line, at the pace of whoever reads it. */

@@ -10,7 +10,7 @@ import { constants } from 'node:os';
 import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { assert } from '../../core/assert.ts';
-import { EXIT_SIGNAL, EXIT_USAGE } from '../conventions.ts';
+import { EXIT_SIGNAL } from '../conventions.ts';
 import type { Moment } from './lease-time.ts';
 import { CONTROL_FD, type FromWatchdog, GATE_FD, listen, tell } from './messages.ts';
 import { clearGroup, signalGroup } from './process-group.ts';
@@ -29,6 +29,8 @@ export interface ChildEvents {
   readonly onStarted: () => void;
   /** `code` as a shell tells it: 128 + n for signal n. */
   readonly onExited: (code: number) => void;
+  /** There is no process that could become CMD. */
+  readonly onUnstartable: (error: Error) => void;
   readonly onWatchdogKilled: () => void;
   readonly onWatchdogDied: () => void;
 }
@@ -81,18 +83,27 @@ export class GuardedChild {
     assert(this.#child === null, 'CMD is started once');
     assert(command.length > 0, 'there is a CMD');
     const gate = this.#pipe(GATE_FD);
-    this.#child = spawn('/bin/sh', ['-c', WAIT_AT_GATE, 'leasehold run', ...command], {
-      detached: true,
-      env: environment,
-      stdio: [gate, 'inherit', 'inherit', STDIN_FD],
-    });
-    // This process must not hold the gate open, nor take the line that is meant for CMD.
-    gate.destroy();
-    this.#child.once('error', () => this.#events.onExited(EXIT_USAGE));
-    this.#child.once('exit', (code, signal) => {
+    let child: ChildProcess;
+    try {
+      child = spawn('/bin/sh', ['-c', WAIT_AT_GATE, 'leasehold run', ...command], {
+        detached: true,
+        env: environment,
+        stdio: [gate, 'inherit', 'inherit', STDIN_FD],
+      });
+    } catch (error) {
+      // Too little memory, or too long an environment: of some errors Node.js makes no event.
+      this.#events.onUnstartable(error as Error);
+      return;
+    } finally {
+      // This process must not hold the gate open, nor take the line that is meant for CMD.
+      gate.destroy();
+    }
+    this.#child = child;
+    child.once('error', this.#events.onUnstartable);
+    child.once('exit', (code, signal) => {
       this.#events.onExited(code ?? EXIT_SIGNAL + (signal === null ? 0 : constants.signals[signal]));
     });
-    const { pid } = this.#child;
+    const { pid } = child;
     if (pid !== undefined) tell(this.#control, { type: 'guard', pid, killAt });
   }
 

@@ -8,6 +8,9 @@ import { systemTimers } from '../../platform/system-time.ts';
 
 const POLL_MS = 20;
 
+/** What is passed on to CMD, and ends a wait. SIGKILL and SIGSTOP cannot be: for them there is the watchdog. */
+export const PASSED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
+
 /** False: there is no such group any more. */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {

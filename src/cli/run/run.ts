@@ -8,11 +8,9 @@ import { EXIT_USAGE } from '../conventions.ts';
 import { UsageError } from '../errors.ts';
 import { LockApi } from '../http/lock-api.ts';
 import { type ModeFlags, modeOf } from '../options.ts';
+import { PASSED_SIGNALS } from './process-group.ts';
 import { Runner } from './runner.ts';
 import type { WaitPolicy } from './states.ts';
-
-/** What is passed on to CMD, and ends a wait. SIGKILL and SIGSTOP cannot be: for them there is the watchdog. */
-const PASSED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
 
 export interface RunFlags extends ModeFlags {
   readonly url: string;

@@ -6,7 +6,7 @@ import { LeaseholdError } from '../../api/errors.ts';
 import { pause } from '../../platform/pause.ts';
 import type { Timer } from '../../platform/runtime.ts';
 import { systemTimers } from '../../platform/system-time.ts';
-import { EXIT_SIGNAL } from '../conventions.ts';
+import { EXIT_CANNOT_RUN, EXIT_SIGNAL } from '../conventions.ts';
 import { UnavailableError } from '../errors.ts';
 import type { EventLine } from '../http/answers.ts';
 import type { AcquireBody, LockApi } from '../http/lock-api.ts';
@@ -69,6 +69,7 @@ export class Runner {
     this.#child = new GuardedChild({
       onStarted: () => this.tell({ type: 'started' }),
       onExited: (code) => this.tell({ type: 'exited', code }),
+      onUnstartable: (error) => this.#unstartable(error),
       onWatchdogKilled: () => this.tell({ type: 'watchdogKilled' }),
       onWatchdogDied: () => this.tell({ type: 'watchdogDied' }),
     });
@@ -214,6 +215,11 @@ export class Runner {
       LEASEHOLD_SESSION_ID: session,
     };
     this.#child.start({ command, environment, killAt: this.#time.momentOf(this.#killAtMs) });
+  }
+
+  #unstartable({ message }: Error): void {
+    this.#options.say(`CMD cannot be started: ${message}`);
+    this.tell({ type: 'exited', code: EXIT_CANNOT_RUN });
   }
 
   #signalGroup(signal: NodeJS.Signals): void {

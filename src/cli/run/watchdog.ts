@@ -10,7 +10,7 @@ import { Socket } from 'node:net';
 import { systemTimers } from '../../platform/system-time.ts';
 import { isPassed, type Moment, systemMoment } from './lease-time.ts';
 import { CONTROL_FD, type FromWatchdog, GATE_FD, listen, type ToWatchdog, tell } from './messages.ts';
-import { killGroup } from './process-group.ts';
+import { killGroup, PASSED_SIGNALS } from './process-group.ts';
 
 /** Timers stand still while the machine sleeps, so the clocks are looked at this often. */
 const LOOK_EVERY_MS = 100;
@@ -24,7 +24,7 @@ const control = new Socket({ fd: CONTROL_FD, readable: true, writable: true });
 let state: State = { kind: 'idle' };
 
 // Whoever ends the wrapper by a signal to everybody means CMD to be ended by the wrapper, not to lose its guard.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => undefined);
+for (const signal of PASSED_SIGNALS) process.on(signal, () => undefined);
 
 listen<ToWatchdog>(control, onMessage);
 control.on('error', () => undefined);
