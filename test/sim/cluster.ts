@@ -197,7 +197,6 @@ export class Cluster {
     const store = isSingle ? new WatchedStore(lineage) : new LeasedStore(world, lineage, plan.leaseMs);
     const poison = new Poison(world, findings, plan.poisonous);
     const judge = this.#judge(alias, lineage, poison);
-    poison.epoch = () => judge.state.epoch;
     store.judge = judge;
     const name = (i: number): string => `server-${alias}-${i}`;
     const count = isSingle ? SERVERS_PER_GROUP : plan.replicas;

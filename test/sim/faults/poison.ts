@@ -18,8 +18,6 @@ export class Poison {
   threw = 0;
   /** Told of each throw: the state is made again, and until that is done nothing is committed. */
   onThrow: () => void = () => undefined;
-  /** Of the leader in office: whoever leads anew, also in the same process, has to learn anew. */
-  epoch: () => number = () => 0;
   readonly #world: World;
   readonly #findings: Findings;
   #share: number;
@@ -73,7 +71,7 @@ export class Poison {
     this.#noteThrow();
     const known = this.#seen.get(life) ?? new Set();
     this.#seen.set(life, known);
-    const text = `${this.epoch()} ${JSON.stringify(command)}`;
+    const text = JSON.stringify(command);
     if (known.has(text)) this.#findings.add('rule C13', `it throws again, and was not remembered: ${text}`);
     known.add(text);
     if ('session' in command && !this.culprits.has(command.session))
