@@ -5,6 +5,7 @@ import { refusalText } from './held.ts';
 test.each([
   [{ field: 'wait_ms', limit: 14_400_000 }, 'no (wait_ms, from --wait; limit: 4h)'],
   [{ field: 'ttl_s', limit: 60 }, 'no (ttl_s, from --ttl; limit: 60s)'],
+  [{ field: 'ttl_s', limit: 8.001 }, 'no (ttl_s, from --ttl; limit: 8s1ms)'],
   [{ field: 'permits', limit: 3 }, 'no (permits, from --permits; limit: 3)'],
   [{ field: 'mode' }, 'no (mode, from --shared, --permits or neither)'],
   [{ field: 'name', limit: '<alias>/<rest>' }, 'no (name; limit: <alias>/<rest>)'],

@@ -45,5 +45,5 @@ function invalidText({ message, details: { field, limit } }: LeaseholdError): st
 function limitText(field: string, limit: unknown): string {
   if (typeof limit !== 'number') return String(limit);
   if (field === 'wait_ms') return formatDuration(limit);
-  return field === 'ttl_s' ? formatDuration(limit * 1000) : String(limit);
+  return field === 'ttl_s' ? formatDuration(Math.round(limit * 1000)) : String(limit);
 }
