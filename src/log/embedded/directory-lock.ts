@@ -5,7 +5,7 @@
  * Nothing else in this process may open `lock.db` by other means than SQLite: on POSIX systems closing any descriptor of a file drops
  * all of the process's locks on it. That is why the owner's pid stands in a file beside it. For local disks, not for network shares.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isRunning, processId } from '../../platform/process.ts';
@@ -46,11 +46,16 @@ export function lockDirectory(directory: string): DirectoryLock {
   };
 }
 
-/** For the message of whoever is refused; the lock itself does not depend on it. */
+/** For the message of whoever is refused; the lock itself does not depend on it, so a full disk keeps nobody from ending a group. */
 function recordOwner(directory: string): void {
   const path = join(directory, OWNER_FILE);
-  writeFileSync(`${path}.new`, `${JSON.stringify({ pid: processId })}\n`);
-  renameSync(`${path}.new`, path);
+  try {
+    rmSync(path, { force: true });
+    writeFileSync(`${path}.new`, `${JSON.stringify({ pid: processId })}\n`);
+    renameSync(`${path}.new`, path);
+  } catch {
+    // Nobody is named: better than somebody else.
+  }
 }
 
 /** The recorded owner if it is alive: the record of a dead one means that its successor has not written its own yet. */

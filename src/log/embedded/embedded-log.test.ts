@@ -1,5 +1,5 @@
 /** The embedded engine among processes: they die at any moment, start twice, and read while another one writes. */
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -102,6 +102,22 @@ describe('one process per directory', () => {
     writeFileSync(join(bench.directory, 'owner.json'), 'not JSON');
     await expect(bench.open()).rejects.toThrow('is in use by another process;');
     await log.close();
+  });
+
+  test('an owner that cannot be recorded, as on a full disk, owns it all the same and is not told', async () => {
+    mkdirSync(join(bench.directory, 'owner.json.new'), { recursive: true });
+    writeFileSync(join(bench.directory, 'owner.json'), `{"pid": ${process.ppid}}`);
+    const log = await bench.open();
+    await expect(bench.open()).rejects.toThrow('is in use by another process;');
+    await log.close();
+  });
+
+  test('a log with as many calls under way as it takes can be closed, and its directory opened again', async () => {
+    const log = await bench.open();
+    const heads = Array.from({ length: 1_024 }, () => log.head());
+    await log.close();
+    await expect(Promise.all(heads)).resolves.toHaveLength(1_024);
+    expect(await (await bench.open()).head()).toEqual({ index: 0, hash: '' });
   });
 });
 

@@ -73,7 +73,8 @@ export class WorkerCaller implements StoreCaller {
       pending.reject(this.#failure);
       return;
     }
-    if (this.#pending.size >= REQUESTS_MAX) {
+    // A log that is busy can be closed all the same: nothing else would ever end its thread and free its folder.
+    if (this.#pending.size >= REQUESTS_MAX && request.method !== 'close') {
       pending.reject(new LogUnavailableError(`${REQUESTS_MAX} requests to the log are under way`));
       return;
     }
