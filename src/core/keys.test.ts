@@ -141,6 +141,16 @@ describe('outcomes until the client settles them', () => {
     expect(group.acquire(session, 'free', { acks: ['k7'] })).toMatchObject({ type: 'granted' });
   });
 
+  it('rule C16: what an acquire settled is not kept with it', () => {
+    const { group, session } = fullSession();
+    const acks = Array.from({ length: UNSETTLED_OUTCOMES_MAX }, (_, i) => `k${i}`);
+    group.acquire(session, 'free', { key: 'new', acks });
+    expect(group.session(session).keys.get('new')).toMatchObject({
+      state: { kind: 'held' },
+      request: { name: 'free', acks: [] },
+    });
+  });
+
   it('rule C5: an ack twice, or of a wait, settles nothing more', () => {
     const group = new TestGroup();
     const [a, b] = [group.open(), group.open()];
