@@ -64,6 +64,8 @@ export class SilenceWatch {
     const session = node.store.groupSession(group.alias, id);
     const state = session === undefined ? undefined : group.judge.state.sessions.get(session);
     if (state === undefined || state.holds.size + state.waits.size === 0) return false;
+    // It was of the lineage before, and its sidecar has not heard of the end of that: the number is another's by now (rule S10).
+    if (state.client !== node.store.envelopes.get(id)?.client) return false;
     // Somebody else has it as well, and may have it alone (rule S3).
     if (group.judge.attaches.isCopied(state.id)) return true;
     // Closing it has made the state machine throw: it ends one TTL later (rule C13).
