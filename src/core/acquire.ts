@@ -242,7 +242,7 @@ function repeat(record: KeyRecord, command: Acquire): CommandResult {
 }
 
 /** Place in the queue, from 1. */
-export function positionOf(wait: Wait): number {
+function positionOf(wait: Wait): number {
   let position = 0;
   for (const other of wait.lock.queue ?? []) {
     position++;

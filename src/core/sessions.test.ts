@@ -1,5 +1,5 @@
 /** open and attach: who gets a session, who may speak for it (rules C10, S3), and what keepalive answers say of it. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { eventsOf, openCommand, SECRET_HASH, TestGroup, traceOf } from '../../test/support/core.ts';
 import type { OpenSession } from '../api/entry.ts';
 import { CLIENT_BYTES_MAX, HOLD_MS_MAX, HOLD_MS_MIN } from '../api/limits.ts';
@@ -100,6 +100,25 @@ describe('attaching', () => {
     });
     group.release(b, 'z', z);
     expect(group.attach(a, 3)).toMatchObject({ grants: [{}, {}, { name: 'z', keys: ['w-z'] }] });
+  });
+
+  it('goes through a queue once, however often the session waits there', () => {
+    const group = new TestGroup({ checked: false });
+    const [a, b] = [group.open(), group.open()];
+    group.lock(b, 'x');
+    for (const key of ['first', 'third', 'fourth']) {
+      group.wait(a, 'x', { key });
+      if (key === 'first') group.wait(b, 'x');
+    }
+    const queue = group.state.locks.get('x')?.queue as Set<unknown>;
+    const walk = vi.spyOn(queue, Symbol.iterator);
+    const positions = [
+      { name: 'x', key: 'first', position: 1 },
+      { name: 'x', key: 'third', position: 3 },
+      { name: 'x', key: 'fourth', position: 4 },
+    ];
+    expect(group.attach(a, 2)).toMatchObject({ waits: positions });
+    expect(walk).toHaveBeenCalledTimes(1);
   });
 
   it('rule S3: needs a higher number each time; a lower one changes nothing', () => {

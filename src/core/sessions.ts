@@ -15,13 +15,12 @@ import type {
 } from '../api/entry.ts';
 import { CLIENT_BYTES_MAX, HOLD_MS_MAX, HOLD_MS_MIN } from '../api/limits.ts';
 import { textProblem } from '../api/text.ts';
-import { positionOf } from './acquire.ts';
 import { actingSession, DONE, invalid } from './answers.ts';
 import { assert } from './assert.ts';
 import { joinToEnd } from './backlog.ts';
 import { keysOf } from './holds.ts';
 import { isAlive, isConsumer } from './policy.ts';
-import { newSession, type Session, type State } from './state.ts';
+import { newSession, type Session, type State, type Wait } from './state.ts';
 
 const SECRET_HASH = /^[0-9a-f]{64}$/;
 const CLIENT_BOUNDS = { min: 0, max: CLIENT_BYTES_MAX } as const;
@@ -107,11 +106,25 @@ function grantsOf(session: Session): GrantView[] {
 }
 
 function waitsOf(session: Session): WaitView[] {
-  return [...session.waits].map((wait) => ({
-    name: wait.lock.name,
-    key: wait.record.request.key,
-    position: positionOf(wait),
-  }));
+  const positions = positionsOf(session);
+  return [...session.waits].map((wait) => {
+    const position = positions.get(wait);
+    assert(position !== undefined, 'a wait is not in its queue');
+    return { name: wait.lock.name, key: wait.record.request.key, position };
+  });
+}
+
+/** Each queue is gone through once, however often the session waits there: attaching must not stall the others. */
+function positionsOf(session: Session): ReadonlyMap<Wait, number> {
+  const positions = new Map<Wait, number>();
+  for (const { queue } of new Set([...session.waits].map(({ lock }) => lock))) {
+    let position = 0;
+    for (const wait of queue ?? []) {
+      position++;
+      if (wait.record.session === session) positions.set(wait, position);
+    }
+  }
+  return positions;
 }
 
 export function closeSession(state: State, command: CloseSession, events: LockEvent[]): CommandResult {
