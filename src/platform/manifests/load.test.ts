@@ -2,11 +2,21 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { formatFindings } from './format.ts';
 import { type LoadResult, loadManifests } from './load.ts';
 import { minimal } from './manifest.fixture.ts';
 import { FILE_BYTES_MAX } from './yaml-source.ts';
+
+const listing = vi.hoisted(() => ({ fails: null as string | null }));
+vi.mock('node:fs/promises', async (original) => {
+  const real = await original<typeof import('node:fs/promises')>();
+  const readdir = (...args: unknown[]): unknown =>
+    listing.fails === null
+      ? Reflect.apply(real.readdir, real, args)
+      : Promise.reject(Object.assign(new Error('no'), { code: listing.fails }));
+  return { ...real, readdir };
+});
 
 let folder = '';
 beforeEach(() => {
@@ -62,6 +72,20 @@ describe('loadManifests', () => {
   it('reads a file once, even if it is named twice', async () => {
     put('a.yaml', minimal('a'));
     expect(names(await loadManifests({ paths: [folder, join(folder, 'a.yaml'), folder] }))).toEqual(['a']);
+  });
+
+  it('takes a folder that cannot be listed for no empty one: what it holds would look removed', async () => {
+    put('a.yaml', minimal('a'));
+    mkdirSync(join(folder, 'more'));
+    put('more/b.yaml', minimal('b'));
+    const paths = [join(folder, 'a.yaml'), join(folder, 'more')];
+    // As when this process has no file descriptors left, or its account may not list the folder.
+    listing.fails = 'EMFILE';
+    const refused = await loadManifests({ paths });
+    listing.fails = null;
+    expect(report(refused)).toBe('more: cannot be read: EMFILE');
+    expect(names(await loadManifests({ paths }))).toEqual(['a', 'b']);
+    expect(refused.contentHash).not.toBe((await loadManifests({ paths })).contentHash);
   });
 
   it('reports the errors of all files, and serves none of them', async () => {

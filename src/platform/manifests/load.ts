@@ -54,6 +54,7 @@ export async function readSources({ paths, recursive = false }: LoadOptions): Pr
   for (const path of paths) {
     const found = await listFiles(path, recursive);
     for (const folder of found.folders) folders.add(folder);
+    for (const unlisted of found.unlisted) files.set(resolve(unlisted.file), unlisted);
     for (const file of found.files) {
       if (files.has(resolve(file))) continue;
       const isOverLimit = files.size >= MANIFEST_FILES_MAX;
@@ -112,27 +113,35 @@ function fileError(file: string, message: string): ManifestError {
 interface Listing {
   readonly files: readonly string[];
   readonly folders: readonly string[];
+  /** Folders whose contents cannot be known: taken for empty ones, all that they hold would look removed. */
+  readonly unlisted: readonly SourceFile[];
 }
 
 async function listFiles(path: string, recursive: boolean): Promise<Listing> {
   try {
-    if (!(await stat(path)).isDirectory()) return { files: [path], folders: [dirname(path)] };
+    if (!(await stat(path)).isDirectory()) return { files: [path], folders: [dirname(path)], unlisted: [] };
   } catch {
     // Whatever is wrong with it is said when it is read.
-    return { files: [path], folders: [dirname(path)] };
+    return { files: [path], folders: [dirname(path)], unlisted: [] };
   }
   const files: string[] = [];
+  const unlisted: SourceFile[] = [];
   const folders = [path];
   // The list grows while it is walked.
   for (const folder of folders) {
-    for (const entry of await entriesOf(folder)) {
+    const entries = await entriesOf(folder);
+    if ('problem' in entries) {
+      unlisted.push({ file: folder, content: entries });
+      continue;
+    }
+    for (const entry of entries) {
       const inside = join(folder, entry.name);
       if (entry.isDirectory()) {
         if (recursive && folders.length < FOLDERS_MAX) folders.push(inside);
       } else if (EXTENSION.test(entry.name) && files.length <= MANIFEST_FILES_MAX) files.push(inside);
     }
   }
-  return { files, folders };
+  return { files, folders, unlisted };
 }
 
 /** In order of names. Hidden ones are left out: editors keep their half-written copies there. */
@@ -140,8 +149,8 @@ async function entriesOf(folder: string) {
   try {
     const entries = await readdir(folder, { withFileTypes: true });
     return entries.filter(({ name }) => !name.startsWith('.')).sort((a, b) => (a.name < b.name ? -1 : 1));
-  } catch {
-    return [];
+  } catch (error) {
+    return problemOf(error);
   }
 }
 
@@ -158,9 +167,13 @@ async function read(file: string): Promise<SourceFile['content']> {
     }
     return buffer.slice(0, length);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    return { problem: `cannot be read: ${code === 'ENOENT' ? 'there is no such file or folder' : code}` };
+    return problemOf(error);
   }
+}
+
+function problemOf(error: unknown): { readonly problem: string } {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  return { problem: `cannot be read: ${code === 'ENOENT' ? 'there is no such file or folder' : code}` };
 }
 
 function hashOf(files: readonly SourceFile[]): string {
