@@ -235,8 +235,7 @@ function onSignal(state: State, { name, number }: PassedSignal): Step {
     case 'opening':
     case 'waiting':
     case 'confirming': {
-      // These two ask a program for something; there is none yet.
-      if (name === 'SIGUSR1' || name === 'SIGUSR2') return stay(state);
+      if (isRequest(name)) return stay(state);
       const session = state.kind === 'opening' ? null : state.session;
       return giveUp(session, EXIT_SIGNAL + number, null);
     }
@@ -247,6 +246,11 @@ function onSignal(state: State, { name, number }: PassedSignal): Step {
     default:
       return stay(state);
   }
+}
+
+/** These two ask a program for something: before there is one they end nothing. */
+export function isRequest(signal: NodeJS.Signals): boolean {
+  return signal === 'SIGUSR1' || signal === 'SIGUSR2';
 }
 
 function onWatchdogKilled(state: State): Step {

@@ -2,6 +2,7 @@
  * Carries out what the state machine of `leasehold run` asks for, and tells it what happened. Decides nothing itself.
  */
 import { randomBytes } from 'node:crypto';
+import { constants } from 'node:os';
 import { LeaseholdError } from '../../api/errors.ts';
 import { pause } from '../../platform/pause.ts';
 import type { Timer } from '../../platform/runtime.ts';
@@ -14,7 +15,7 @@ import { refusalText } from '../output/held.ts';
 import { GuardedChild } from './guarded-child.ts';
 import { dueMs, isHolding } from './lease.ts';
 import { LeaseTime } from './lease-time.ts';
-import { begin, reduce } from './machine.ts';
+import { begin, isRequest, reduce } from './machine.ts';
 import type { Action, PassedSignal, Plan, Problem, RunEvent, State } from './states.ts';
 
 /** Timers stand still while the machine sleeps, so a deadline is looked at this often. */
@@ -223,9 +224,9 @@ export class Runner {
   }
 
   #signalGroup(signal: NodeJS.Signals): void {
+    if (this.#child.pid !== null) this.#child.signal(signal);
     // A CMD that was never started is at its end, and will not be started any more.
-    if (this.#child.pid === null) this.tell({ type: 'exited', code: EXIT_SIGNAL });
-    else this.#child.signal(signal);
+    else if (!isRequest(signal)) this.tell({ type: 'exited', code: EXIT_SIGNAL + constants.signals[signal] });
   }
 
   async #close(session: string): Promise<void> {
