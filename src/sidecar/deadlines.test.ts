@@ -325,4 +325,21 @@ describe('rule A2: a suspended machine', () => {
     expect(pod.held('a', token).held).toBe(false);
     expect(lines.filter(({ event }) => event === 'lost')).toMatchObject([{ name: 'jobs/a', token }]);
   });
+
+  test('a grant under a revoke is lost to short sleeps too: they add up, since no acknowledgement begins anew for it', async () => {
+    const pod = await Pod.start();
+    const { token, sessionId } = await pod.holding('a');
+    const other = await pod.acquire('b', { sessionId });
+    const { lines } = pod.stream(sessionId);
+    await pod.runtime.pass(1_000);
+    await pod.jobs.break('a', token);
+    await pod.runtime.pass(10);
+    for (const heldAfter of [true, true, false]) {
+      pod.runtime.stepWall(900);
+      expect(pod.held('a', token).held).toBe(heldAfter);
+      await pod.runtime.pass(KEEPALIVE_MS + BEAT_MS);
+      expect(pod.held('b', other.token).held).toBe(true);
+    }
+    expect(lines.filter(({ event }) => event === 'lost')).toMatchObject([{ name: 'jobs/a', token }]);
+  });
 });

@@ -6,6 +6,7 @@ import type { RevokeCause, Token } from '../api/entry.ts';
 import { LeaseholdError } from '../api/errors.ts';
 import { assert } from '../core/index.ts';
 import type { AcquireBody } from './acquire-body.ts';
+import type { LeaseClock } from './lease-clock.ts';
 
 /** One acquire's share in a grant. */
 export interface Hold {
@@ -20,8 +21,11 @@ export interface Grant {
   readonly token: Token;
   /** By key. */
   readonly holds: Map<string, Hold>;
-  /** Set while a revoke runs: why, and the deadline as it was, no longer moved by keepalives (rule C9). */
-  revoke: { readonly cause: RevokeCause; readonly deadlineMs: number } | null;
+  /**
+   * Set while a revoke runs: why, and the lease as it was, no longer moved by keepalives (rule C9). So what its machine sleeps adds up
+   * over all of them, though each sees little (rule A2).
+   */
+  revoke: { readonly cause: RevokeCause; readonly lease: LeaseClock } | null;
 }
 
 /** A share as it is written down. */

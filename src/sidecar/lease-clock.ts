@@ -28,6 +28,14 @@ export class LeaseClock {
     this.#since = momentOf(clock);
   }
 
+  /** The same as it stands, which no keepalive moves any more. */
+  frozen(): LeaseClock {
+    const frozen = new LeaseClock(this.#clock, this.#ttlMs);
+    frozen.#since = this.#since;
+    frozen.#isAcknowledged = this.#isAcknowledged;
+    return frozen;
+  }
+
   /** A keepalive sent at `sent` was acknowledged. An older one than the last changes nothing. */
   acknowledge(sent: Moment): void {
     if (this.#isAcknowledged && sent.monotonicMs <= this.#since.monotonicMs) return;

@@ -111,6 +111,7 @@ export class NamespaceSession implements SessionOwner {
     const grant = this.#grants.find(name, token);
     if (grant === undefined) return null;
     if (this.#session.isOver || this.#session.lease.isSuspected) return null;
+    if (grant.revoke?.lease.isSuspected === true) return null;
     const deadlineMs = this.deadlineOf(grant);
     return this.#client.runtime.clock.monotonicMs() < deadlineMs ? { grant, deadlineMs } : null;
   }
@@ -136,7 +137,7 @@ export class NamespaceSession implements SessionOwner {
   }
 
   deadlineOf(grant: Grant): number {
-    return Math.min(this.deadlineMs, grant.revoke?.deadlineMs ?? Number.POSITIVE_INFINITY);
+    return Math.min(this.deadlineMs, grant.revoke?.lease.deadlineMs ?? Number.POSITIVE_INFINITY);
   }
 
   /** Whether the session has this grant, believed in or not; with a `request`, by the acquire of it. */
@@ -240,11 +241,11 @@ export class NamespaceSession implements SessionOwner {
   revoking(token: Token, cause: RevokeCause): void {
     const grant = this.#grants.get(token);
     if (grant === undefined || grant.revoke !== null) return;
-    const { deadlineMs } = this;
-    grant.revoke = { cause, deadlineMs };
+    const lease = this.#session.lease.frozen();
+    grant.revoke = { cause, lease };
     this.#listener.revoking(grant, cause);
     const { clock, timers } = this.#client.runtime;
-    timers.after(Math.max(0, deadlineMs - clock.monotonicMs()), () => this.revoked(token));
+    timers.after(Math.max(0, lease.deadlineMs - clock.monotonicMs()), () => this.revoked(token));
   }
 
   revoked(token: Token): void {
@@ -254,7 +255,8 @@ export class NamespaceSession implements SessionOwner {
 
   acknowledged(afterSuspend: boolean): void {
     // What a suspend took away comes back by what is acknowledged after it, and that covers no revoked grant (rules A2, C9).
-    if (afterSuspend) for (const { token } of this.#grants.revoking()) this.revoked(token);
+    for (const { token, revoke } of this.#grants.revoking())
+      if (afterSuspend || revoke?.lease.isSuspected === true) this.revoked(token);
     if (!this.#isInJeopardy && !afterSuspend) return;
     this.#isInJeopardy = false;
     this.#listener.restored();
