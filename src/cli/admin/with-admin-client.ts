@@ -2,14 +2,14 @@
  * A connection to whoever serves operators: the address or the socket that is named, the socket of a `leasehold dev` in its data folder, or
  * that of any running server of a group made by `leasehold group up`.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { ADMIN_SOCKET, socketPath } from '../../server/grpc/socket.ts';
 import { AdminClient } from '../admin-client.ts';
 import { UnavailableError, UsageError } from '../errors.ts';
-import { GROUP_STATE_FILE, type GroupState } from '../group/plan.ts';
+import { readGroupState } from '../group/state.ts';
 import type { AdminTarget } from '../options.ts';
 import { dialRemote, flagOf, remoteError } from './remote.ts';
 
@@ -65,10 +65,8 @@ function socketsOf({ data, adminSocket }: AdminTarget): readonly string[] {
 }
 
 function socketsOfGroup(folder: string): readonly string[] {
-  const path = join(folder, GROUP_STATE_FILE);
-  if (!existsSync(path)) return [];
-  const { plan } = JSON.parse(readFileSync(path, 'utf8')) as GroupState;
-  return plan.processes.flatMap(({ adminSocket }) => adminSocket ?? []);
+  const state = readGroupState(folder);
+  return (state?.plan.processes ?? []).flatMap(({ adminSocket }) => adminSocket ?? []);
 }
 
 function nobodyServes({ data, adminSocket }: AdminTarget): string {

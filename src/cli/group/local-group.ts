@@ -5,14 +5,14 @@
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { makeFolder } from '../../platform/folders.ts';
 import { pause } from '../../platform/pause.ts';
 import { startOf } from '../../platform/process.ts';
 import { systemClock, systemTimers } from '../../platform/system-runtime.ts';
-import { UnavailableError, UsageError } from '../errors.ts';
+import { UnavailableError } from '../errors.ts';
 import {
   GROUP_STATE_FILE,
   type GroupPlan,
@@ -25,6 +25,7 @@ import {
   type Started,
 } from './plan.ts';
 import { securityFiles } from './security.ts';
+import { readGroupState } from './state.ts';
 
 /** A process that got SIGKILL is gone by then. */
 const KILLED_MS_MAX = 5_000;
@@ -61,11 +62,8 @@ export class LocalGroup {
 
   /** The group in this folder; null: there is none. */
   static find(folder: string): LocalGroup | null {
-    const path = join(folder, GROUP_STATE_FILE);
-    if (!existsSync(path)) return null;
-    const state = JSON.parse(readFileSync(path, 'utf8')) as GroupState;
-    if (state.format !== 1) throw new UsageError(`${path} is of another version of this program`);
-    return new LocalGroup(path, state);
+    const state = readGroupState(folder);
+    return state === null ? null : new LocalGroup(join(folder, GROUP_STATE_FILE), state);
   }
 
   /** Writes what a group needs, on free ports; starts nothing. */
@@ -170,7 +168,8 @@ export class LocalGroup {
   #save(): void {
     const started = Object.fromEntries(this.#started);
     const state: GroupState = { format: 1, plan: this.plan, started };
-    writeFileSync(`${this.#path}.new`, JSON.stringify(state, null, 2), { mode: 0o600 });
+    // Synced: after a power cut an empty file in its place would hide a group whose data is all there.
+    writeFileSync(`${this.#path}.new`, JSON.stringify(state, null, 2), { mode: 0o600, flush: true });
     renameSync(`${this.#path}.new`, this.#path);
   }
 }
