@@ -54,3 +54,10 @@ test('a wall time that is none does not end the command', () => {
   expect(wallTime(1_735_689_600_123)).toBe('2025-01-01T00:00:00.123Z');
   expect(wallTime(Number.MAX_SAFE_INTEGER)).toBe('-');
 });
+
+test('a namespace full of locks is listed', () => {
+  const rows = Array.from({ length: 200_000 }, (_, at) => [`merchant-${at}`, 'held']);
+  const lines = table(['NAME', 'STATE'], rows);
+  expect(lines).toHaveLength(200_001);
+  expect(lines.at(-1)).toBe('merchant-199999   held');
+});
