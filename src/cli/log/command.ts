@@ -34,5 +34,6 @@ Examples:
   leasehold log dump -n payouts --events | grep 'name=merchant-1 '
   leasehold log dump /var/tmp/copy/payments.payouts --events -o json | leasehold history check -
 
-Exit codes: 0 printed, 1 the log is damaged, 125 no such log or wrong usage.
+Exit codes: 0 printed, 1 the log is damaged, 123 it cannot be read now, or not by this user, 125 no such log or wrong
+usage.
 `;

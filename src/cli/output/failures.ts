@@ -2,11 +2,11 @@
 import { type ServiceError, status } from '@grpc/grpc-js';
 import type { ErrorCode, ErrorDetails } from '../../api/errors.ts';
 import { HistoryFormatError } from '../../history/read.ts';
-import { LogFormatError } from '../../log/errors.ts';
+import { LogFormatError, LogUnavailableError } from '../../log/errors.ts';
 import { TrimmedError } from '../../log/port.ts';
 import { isServiceError } from '../../server/grpc/peer-calls.ts';
 import { CODE_TRAILER } from '../../server/grpc/status.ts';
-import { EXIT_OF_CODE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
+import { EXIT_OF_CODE, EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
 import type { Failure, FailureCode } from '../errors.ts';
 
 export function failureOfParts(error: Error): Failure {
@@ -19,6 +19,10 @@ export function failureOfParts(error: Error): Failure {
   }
   if (isServiceError(error)) return failureOfCall(error);
   const { message } = error;
+  // Not damage: a disk that fails now, or a folder that this user may not read.
+  if (error instanceof LogUnavailableError) {
+    return { code: 'UNAVAILABLE', message, exitCode: EXIT_UNAVAILABLE };
+  }
   const isUsage =
     error instanceof LogFormatError || error instanceof HistoryFormatError || isFileError(error);
   return isUsage ? usage(message) : { code: 'FAILED', message, exitCode: EXIT_WRONG };

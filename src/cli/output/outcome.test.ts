@@ -1,11 +1,14 @@
-/** How commands end when nobody reads what they print. Real processes. */
+/** How commands end: by what went wrong, and when nobody reads what they print. Real processes. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { LogUnavailableError } from '../../log/errors.ts';
+import { CorruptLogError } from '../../log/port.ts';
 import { EXIT_UNAVAILABLE, EXIT_USAGE, EXIT_WRONG } from '../conventions.ts';
+import { failureOf } from './outcome.ts';
 
 /** Its tokens go back. */
 const BROKEN = [
@@ -24,6 +27,13 @@ async function unread(...args: readonly string[]): Promise<unknown> {
   const [code] = await once(child, 'exit');
   return code;
 }
+
+test('a log that cannot be read now is told apart from a damaged one', async () => {
+  const code = 'UNAVAILABLE';
+  const gone = await failureOf(new LogUnavailableError('unable to open database file (SQLite 14)'));
+  expect(gone).toMatchObject({ code, exitCode: EXIT_UNAVAILABLE });
+  expect(await failureOf(new CorruptLogError('entry 5'))).toMatchObject({ exitCode: EXIT_WRONG });
+});
 
 test('a refusal that nobody reads is one still', async () => {
   const nobody = ['--url', 'http://127.0.0.1:1', '-o', 'json'];
