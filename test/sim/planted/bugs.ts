@@ -294,8 +294,14 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     rule: 'A2',
     commit: 'ca0d092',
     file: 'src/sidecar/namespace-session.ts',
-    from: 'if (afterSuspend) for (const { token } of this.#grants.revoking()) this.revoked(token);',
+    from: `for (const { token, revoke } of this.#grants.revoking())
+      if (afterSuspend || revoke?.lease.isSuspected === true) this.revoked(token);`,
     to: '',
+    also: {
+      file: 'src/sidecar/namespace-session.ts',
+      from: 'if (grant.revoke?.lease.isSuspected === true) return null;',
+      to: '',
+    },
     faults: ['breakLock', 'machineSleep'],
     change: (plan) => ({
       ...plan,

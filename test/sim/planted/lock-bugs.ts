@@ -102,8 +102,8 @@ export const LOCK_BUGS: readonly PlantedBug[] = [
     name: 'a reader under a revoke is told later and later deadlines',
     rule: 'C9',
     file: 'src/sidecar/namespace-session.ts',
-    from: 'return Math.min(this.deadlineMs, grant.revoke?.deadlineMs ?? Number.POSITIVE_INFINITY);',
-    to: `const revokedMs = grant.body.mode === 'shared' ? undefined : grant.revoke?.deadlineMs;
+    from: 'return Math.min(this.deadlineMs, grant.revoke?.lease.deadlineMs ?? Number.POSITIVE_INFINITY);',
+    to: `const revokedMs = grant.body.mode === 'shared' ? undefined : grant.revoke?.lease.deadlineMs;
     return Math.min(this.deadlineMs, revokedMs ?? Number.POSITIVE_INFINITY);`,
     faults: ['breakLock'],
     change: (plan) => busy(asking(plan, { modes: ['exclusive', 'shared'] })),
