@@ -16,3 +16,7 @@ it.each(CHANGES)('applies: $name', ({ file, from, to }) => {
   expect(source.split(from).length - 1, `places in ${file} with ${JSON.stringify(from)}`).toBe(1);
   expect(to).not.toBe(from);
 });
+
+it('no bug changes one file twice: only the second change would be made', () => {
+  for (const bug of PLANTED_BUGS) expect(bug.also?.file, bug.name).not.toBe(bug.file);
+});

@@ -298,9 +298,9 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
       if (afterSuspend || revoke?.lease.isSuspected === true) this.revoked(token);`,
     to: '',
     also: {
-      file: 'src/sidecar/namespace-session.ts',
-      from: 'if (grant.revoke?.lease.isSuspected === true) return null;',
-      to: '',
+      file: 'src/sidecar/lease-clock.ts',
+      from: 'frozen.#since = this.#since;',
+      to: 'frozen.#since = { ...this.#since, wallMs: Number.POSITIVE_INFINITY };',
     },
     faults: ['breakLock', 'machineSleep'],
     change: (plan) => ({
