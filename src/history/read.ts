@@ -10,7 +10,7 @@ import { type HistoryEntry, type LockEvent, REVOKE_CAUSES } from '../api/entry.t
 import { issueLines, wordsOf } from '../api/issues.ts';
 
 /** A line longer than this is refused unread: an entry holds at most 512 KiB of commands. */
-const LINE_LENGTH_MAX = 64 * 1024 * 1024;
+export const LINE_LENGTH_MAX = 64 * 1024 * 1024;
 
 export class HistoryFormatError extends Error {
   /** From 1. */

@@ -1,6 +1,6 @@
 /** `leasehold history check`: judges a history against the promises. */
 import { open } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
+import { linesOf } from '../../history/lines.ts';
 import { mergeHistories } from '../../history/merge.ts';
 import { HistoryFormatError, type HistoryLine, readExport } from '../../history/read.ts';
 import type { Violation } from '../../history/verdict.ts';
@@ -62,7 +62,7 @@ async function* exportIn(file: string): AsyncGenerator<HistoryLine> {
     console.error(`${file}: line ${line}, the last one, is not finished and was left out`);
   };
   try {
-    yield* readExport(linesOf(file), told);
+    yield* readExport(linesOf(bytesOf(file)), told);
   } catch (error) {
     if (!(error instanceof HistoryFormatError)) throw error;
     const { line, message } = error;
@@ -71,15 +71,15 @@ async function* exportIn(file: string): AsyncGenerator<HistoryLine> {
   }
 }
 
-async function* linesOf(file: string): AsyncGenerator<string> {
+async function* bytesOf(file: string): AsyncGenerator<Uint8Array> {
   if (file === '-') {
-    yield* createInterface({ input: process.stdin });
+    yield* process.stdin;
     return;
   }
   try {
     const handle = await open(file);
     // Closes the file when it has been read or when the reader stops.
-    yield* handle.readLines();
+    yield* handle.createReadStream();
   } catch (error) {
     throw unreadable(file, error);
   }
