@@ -2,14 +2,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { namespaceConfig } from '../../../test/support/core.ts';
 import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
 import { Authority } from '../group/authority.ts';
 import { type ServerConfig, serverConfig } from './config.ts';
 import { loadSecurity } from './security.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'leasehold-security-'));
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'leasehold-security-'));
+});
 afterEach(() => rmSync(folder, { recursive: true }));
 
 function config(): ServerConfig {
@@ -44,5 +47,31 @@ test('a server that waits for etcd dials it with the certificate that its files 
   const second = await replace();
   await runtime.pass(2_000);
   expect(dialled()).toBe(second);
+  security.close();
+});
+
+test('authorities that are half written or damaged change nothing, and are refused at the start', async () => {
+  const runtime = new VirtualRuntime();
+  const [authority, next] = [await Authority.make('test'), await Authority.make('next')];
+  const { cert, key } = await authority.certify('a', { dns: ['a.payouts.payments'] });
+  const write = (name: string, text: string): void => writeFileSync(join(folder, name), text);
+  write('a.crt', cert);
+  write('a.key', key);
+  write('ca.crt', authority.certificate);
+  const load = () =>
+    loadSecurity(config(), namespaceConfig(), { runtime, beside: (path) => join(folder, path) });
+  const security = load();
+  const trusted = (): string => String({ ...security.etcd }.credentials?.rootCertificate);
+  const both = `${authority.certificate}\n${next.certificate}`;
+  const damaged = next.certificate.replace(/[A-Za-z0-9+/]{64}/, 'AAAA');
+  for (const bad of ['', 'nothing', next.certificate.slice(0, 200), both.slice(0, -60), damaged]) {
+    write('ca.crt', bad);
+    await runtime.pass(2_000);
+    expect(trusted()).toBe(authority.certificate);
+    expect(load).toThrow(/tls\.group: .*ca\.crt(: certificate . of . is damaged| holds no certificate)/);
+  }
+  write('ca.crt', both);
+  await runtime.pass(2_000);
+  expect(trusted()).toBe(both);
   security.close();
 });

@@ -7,7 +7,7 @@
  * no such name.
  */
 import type { Buffer } from 'node:buffer';
-import { constants } from 'node:crypto';
+import { constants, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
   checkServerIdentity,
@@ -51,6 +51,7 @@ export function watchKeyPair(
     parse: ([cert, key, ca = null]) => {
       const pair = { cert: cert as Buffer, key: key as Buffer, ca };
       createSecureContext(contextOf(pair));
+      if (ca !== null) checkAuthorities(ca, files.ca ?? '');
       return pair;
     },
     timers,
@@ -62,14 +63,30 @@ export function watchCa(path: string, { timers, logger }: Runtime): WatchedFiles
   return new WatchedFiles({
     paths: [path],
     parse: ([ca]) => {
-      if (!String(ca).includes('-----BEGIN CERTIFICATE-----'))
-        throw new Error(`${path} holds no certificate`);
-      createSecureContext({ ca: ca as Buffer });
+      checkAuthorities(ca as Buffer, path);
       return ca as Buffer;
     },
     timers,
     onReload: reloadsTo(logger),
   });
+}
+
+const CERTIFICATE_BEGINS = '-----BEGIN CERTIFICATE-----';
+
+/**
+ * OpenSSL leaves out, without a word, what it cannot read of a file of authorities. Half of such a file would take the place of the whole,
+ * and nobody who is signed by the other half could connect. Throws when it is not whole.
+ */
+function checkAuthorities(ca: Buffer, path: string): void {
+  const [, ...bodies] = String(ca).split(CERTIFICATE_BEGINS);
+  if (bodies.length === 0) throw new Error(`${path} holds no certificate`);
+  for (const [at, body] of bodies.entries()) {
+    try {
+      new X509Certificate(`${CERTIFICATE_BEGINS}${body}`);
+    } catch (error) {
+      throw new Error(`${path}: certificate ${at + 1} of ${bodies.length} is damaged`, { cause: error });
+    }
+  }
 }
 
 function contextOf({ cert, key, ca }: KeyPair): SecureContextOptions {
