@@ -179,3 +179,18 @@ describe('names', () => {
     expect(error.message).toContain('jobs, jobs-b, payouts');
   });
 });
+
+test('whoever is no consumer any more sees no locks, and is still told that a grant is over', async () => {
+  const pod = await Pod.start({ aliases: ['jobs'] });
+  const sessionId = await pod.open({ keepalive: 'stream' });
+  pod.stream(sessionId);
+  const { token } = await pod.acquire('jobs/a', { sessionId });
+  const { replica, config } = pod.group('jobs');
+  await pod.runtime.until(replica.configure({ ...config, consumers: [] }), 1_000);
+  const refusal = async (asking: Promise<unknown>) => (await pod.refusal(asking)).code;
+  expect(await refusal(pod.sidecar.getLock('jobs/a'))).toBe('FORBIDDEN');
+  expect(await refusal(pod.sidecar.listLocks({ prefix: '', limit: 1 }))).toBe('FORBIDDEN');
+  expect(await refusal(pod.sidecar.reportStale('jobs/a', { token, resource: 'db' }))).toBe('FORBIDDEN');
+  await pod.runtime.until(pod.sidecar.release('jobs/a', { sessionId, token }), 1_000);
+  expect(await refusal(pod.sidecar.release('jobs/b', { sessionId, token }))).toBe('NOT_HELD');
+});

@@ -101,6 +101,12 @@ function withinNamespace(
   };
 }
 
+/** Who is no consumer any more may not look who has the lock; that its own grant is over it is told all the same. */
+function unlessForbidden(error: unknown): null {
+  if (error instanceof LeaseholdError && error.code === 'FORBIDDEN') return null;
+  throw error;
+}
+
 /** STALE_TOKEN when the lock is held under a higher token, else NOT_HELD; names who has it (case C12). */
 export async function notHeldError(
   target: ReadTarget,
@@ -108,7 +114,12 @@ export async function notHeldError(
   token: number,
   limitMs?: number,
 ): Promise<LeaseholdError> {
-  const { holders, lockDelayMs } = await readLock(target, name, limitMs);
+  const lock = await readLock(target, name, limitMs).catch(unlessForbidden);
+  if (lock === null) {
+    const known = { name: `${target.alias}/${name}`, token };
+    return new LeaseholdError('NOT_HELD', `token ${token} does not hold this lock`, known);
+  }
+  const { holders, lockDelayMs } = lock;
   const holder = holders[0] ?? null;
   const details = { name: `${target.alias}/${name}`, token, holder, lock_delay_ms: lockDelayMs };
   const newest = holders.at(-1)?.token ?? 0;

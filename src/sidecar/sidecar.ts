@@ -15,6 +15,7 @@ import type { Grant } from './grants.ts';
 import { GroupClient } from './group-client.ts';
 import type { NamespaceSession } from './namespace-session.ts';
 import { listLocks, notServed, readLock, trouble, unavailable } from './reads.ts';
+import { errorOf } from './refusals.ts';
 import type {
   AcquireOptions,
   Deadline,
@@ -230,6 +231,7 @@ export class Sidecar implements SidecarService {
     const recorded = new Promise<void>((resolve, reject) => {
       target.group.send({ type: 'reportStale', session: 0, name: rest, token, resource }, (answer) => {
         if (answer.type === 'done') resolve();
+        else if (answer.type === 'rejected' && answer.code !== 'UNAVAILABLE') reject(errorOf(answer));
         else reject(unavailable(target));
       });
     });

@@ -5,6 +5,7 @@
 import type { NamespaceConfig } from '../../api/config.ts';
 import { bucketOf } from '../../api/names.ts';
 import { type AnswerBody, type ClientRequest, unavailable } from '../../api/wire.ts';
+import { isConsumer } from '../../core/index.ts';
 import type { Runtime } from '../../platform/runtime.ts';
 import type { Client } from './client.ts';
 import { RateLimiter } from './rate-limiter.ts';
@@ -54,9 +55,10 @@ export class Admission {
       return { type: 'refused', code: 'SESSION_EXPIRED', message: 'this session is of an earlier lineage' };
     }
     const isLimited = body.type === 'acquire' || body.type === 'getLock' || body.type === 'listLocks';
-    if ((isLimited || body.type === 'open') && this.#runtime.clock.wallMs() > client.provenUntilMs) {
-      return expired(client.provenUntilMs);
-    }
+    const isNew = isLimited || body.type === 'open' || body.type === 'reportStale';
+    if (isNew && this.#runtime.clock.wallMs() > client.provenUntilMs) return expired(client.provenUntilMs);
+    const foreign = this.#foreign(client, body);
+    if (foreign !== null) return foreign;
     const elsewhere = this.#elsewhere(body);
     if (elsewhere !== null) return elsewhere;
     if (!isServed) return unavailable(NOBODY_LEADS);
@@ -72,6 +74,18 @@ export class Admission {
     if (lineage === '' || own === '' || lineage === own) return false;
     if (!('session' in body) || body.session === 0 || body.type === 'attachWithSecret') return false;
     return !memory.sessions.has(body.session);
+  }
+
+  /**
+   * Whoever is no consumer neither looks nor reports: a token for our audience is to be had by every pod of a cluster. Of sessions and grants
+   * the core decides, which has the state.
+   */
+  #foreign({ identity }: Client, { type }: ClientRequest['body']): AnswerBody | null {
+    if (type !== 'getLock' && type !== 'listLocks' && type !== 'reportStale') return null;
+    const config = this.#config();
+    if (config === null || isConsumer(config, identity)) return null;
+    const message = `${identity.account} is not a consumer of this namespace`;
+    return { type: 'rejected', code: 'FORBIDDEN', message };
   }
 
   /** What is held already is kept and given back here, whatever the map says of its name by now. */

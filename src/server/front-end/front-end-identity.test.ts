@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { acquireCommand, namespaceConfig } from '../../../test/support/core.ts';
 import { VirtualRuntime } from '../../../test/support/virtual-runtime.ts';
+import type { NamespaceConfig } from '../../api/config.ts';
 import { bucketOf } from '../../api/names.ts';
 import type { AnswerBody, ClientRequestBody, RelayFrame } from '../../api/wire.ts';
 import { FrontEnd, type FrontEndOptions } from './front-end.ts';
@@ -17,10 +18,19 @@ const open: ClientRequestBody = {
   maxHoldMs: 0,
   secretHash: 'ab'.repeat(32),
 };
+const READS: readonly ClientRequestBody[] = [
+  { type: 'getLock', name: 'a' },
+  { type: 'listLocks', prefix: '', after: '', limit: 1 },
+];
+const REPORT: ClientRequestBody = { type: 'reportStale', session: 0, name: 'a', token: 1, resource: 'db' };
 
-function bench(options: FrontEndOptions = {}, operationsPerSecondPerClient = 10) {
+function bench(
+  options: FrontEndOptions = {},
+  operationsPerSecondPerClient = 10,
+  consumers: NamespaceConfig['consumers'] = null,
+) {
   const runtime = new VirtualRuntime();
-  const config = namespaceConfig({ operationsPerSecondPerClient, operationsPerSecond: 1_000 });
+  const config = namespaceConfig({ operationsPerSecondPerClient, operationsPerSecond: 1_000, consumers });
   const frontEnd = new FrontEnd(runtime, () => config, options);
   const leader = () => {
     const frames: RelayFrame[] = [];
@@ -97,9 +107,9 @@ test('after the end of its token a stream takes nothing new; what it has can be 
   expect(answers).toEqual([]);
   await runtime.pass(1_001);
   const before = groupsOf(frames).length;
-  ask(open, acquire, { type: 'getLock', name: 'a' }, { type: 'listLocks', prefix: '', after: '', limit: 1 });
+  ask(open, acquire, ...READS, REPORT);
   expect(answers.map((body) => body.type === 'rejected' && body.code)).toEqual(
-    Array(4).fill('UNAUTHENTICATED'),
+    Array(5).fill('UNAUTHENTICATED'),
   );
   expect(answers[0]).toMatchObject({ message: expect.stringContaining('fresh') });
   expect(groupsOf(frames)).toHaveLength(before);
@@ -110,12 +120,28 @@ test('after the end of its token a stream takes nothing new; what it has can be 
     { type: 'closeSession', session: 1, attach: 1, clean: true },
   );
   stream.send({ format: 1, requests: [], keepalive: { number: 1, sessions: [] } });
-  expect(answers).toHaveLength(4);
+  expect(answers).toHaveLength(5);
   expect(
     groupsOf(frames)
       .slice(before)
       .map(({ requests }) => requests.length),
   ).toEqual([4, 0]);
+});
+
+test('whoever is no consumer sees no locks and reports nothing; what it has can be given back', () => {
+  const { leader, client, hour } = bench({}, 10, [{ namespace: 'payments', serviceAccounts: null }]);
+  const frames = leader();
+  const stranger = client({ ...POD, account: 'elsewhere/worker' }, hour);
+  stranger.ask(...READS, REPORT);
+  const code = 'FORBIDDEN';
+  expect(stranger.answers).toMatchObject([{ code }, { code }, { code }]);
+  expect(stranger.answers[0]).toMatchObject({ message: expect.stringContaining('elsewhere/worker is not') });
+  expect(groupsOf(frames)).toEqual([]);
+  stranger.ask({ type: 'release', session: 1, attach: 1, name: 'a', token: 1, key: '', acks: [] });
+  const own = client(POD, hour);
+  own.ask(...READS, REPORT);
+  expect(own.answers).toEqual([]);
+  expect(groupsOf(frames).map(({ requests }) => requests.length)).toEqual([1, 3]);
 });
 
 test('names of another group are sent there, by the map in force; what is held here is given back here', () => {
