@@ -46,6 +46,17 @@ test('one lineage after the other', async () => {
   );
 });
 
+test('the older lineage first, in whatever order the files are named', async () => {
+  const at = (wallMs: number, all: readonly HistoryLine[]): HistoryLine[] =>
+    all.map((line) => (line.type === 'gap' ? line : { ...line, entry: { ...line.entry, wallMs } }));
+  const [first, second] = [at(10, range(1, 2)), at(20, range(1, 2, 'm'))];
+  expect(await merged(second, [...first, ...second])).toBe('l1 l2 m1 m2');
+  expect(await merged(second, [gap(1, 1), ...first.slice(1)])).toBe('gap 1-1 l2 m1 m2');
+  expect(await merged(second, [gap(1, 2), ...second])).toBe('gap 1-2 m1 m2');
+  const third = at(30, range(1, 1, 'n'));
+  expect(await merged(third, [...first, ...third], [...first, ...second])).toBe('l1 l2 m1 m2 n1');
+});
+
 test('two accounts of one entry that differ are an error', async () => {
   await expect(merged(range(1, 3), [entry(2, 'l', 'f'.repeat(64))])).rejects.toThrow(ContradictionError);
   await expect(merged([...range(1, 3), entry(2, 'l', 'f'.repeat(64))])).rejects.toThrow('entry 2');

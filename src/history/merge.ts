@@ -23,9 +23,16 @@ export class ContradictionError extends Error {
   }
 }
 
-interface Head {
-  readonly source: AsyncIterator<HistoryLine>;
+/** `wallMs`: of the entry, or of the one after the gap. */
+interface Timed {
+  readonly line: HistoryLine;
+  readonly wallMs: number;
+}
+
+interface Head extends Timed {
+  readonly source: AsyncIterator<Timed>;
   line: HistoryLine;
+  wallMs: number;
 }
 
 /** Reads all sources side by side; each must be in the order in which it was written. */
@@ -34,9 +41,9 @@ export async function* mergeHistories(
 ): AsyncGenerator<HistoryLine> {
   let heads: Head[] = [];
   for (const iterable of sources) {
-    const source = iterable[Symbol.asyncIterator]();
+    const source = timed(iterable);
     const first = await source.next();
-    if (first.done !== true) heads.push({ source, line: first.value });
+    if (first.done !== true) heads.push({ source, ...first.value });
   }
   const seen = new Seen();
   while (heads.length > 0) {
@@ -47,22 +54,48 @@ export async function* mergeHistories(
     if (line.type === 'gap' && shown?.type === 'gap' && shown.to < line.to) continue;
     const following = await next.source.next();
     if (following.done === true) heads = heads.filter((head) => head !== next);
-    else next.line = following.value;
+    else Object.assign(next, following.value);
   }
 }
 
-/** The earliest of the lineage that is being read; of two that begin alike the entry. */
+/** A gap says not when it was: it is held back until the entry after it is read. */
+async function* timed(lines: AsyncIterable<HistoryLine>): AsyncGenerator<Timed> {
+  let gaps: HistoryLine[] = [];
+  let wallMs = 0;
+  for await (const line of lines) {
+    if (line.type === 'gap') {
+      gaps.push(line);
+      continue;
+    }
+    wallMs = line.entry.wallMs;
+    for (const gap of gaps) yield { line: gap, wallMs };
+    gaps = [];
+    yield { line, wallMs };
+  }
+  for (const gap of gaps) yield { line: gap, wallMs };
+}
+
+/**
+ * The earliest of the lineage that is being read; of two that begin alike the entry. Which of two lineages came first neither
+ * they say nor the order of the files; the wall time does, as the end of one and the beginning of the next lie far apart.
+ */
 function pick(heads: readonly Head[], seen: Seen): Head {
   const ofLineage = heads.filter(({ line }) => lineageOf(line) === seen.lineage);
+  const oldest = heads.reduce((best, head) => (isOlder(head, best) ? head : best));
   const from =
     ofLineage.length > 0
       ? ofLineage
-      : heads.filter((head) => lineageOf(head.line) === lineageOf((heads[0] as Head).line));
+      : heads.filter((head) => lineageOf(head.line) === lineageOf(oldest.line));
   const [first, ...others] = from;
   return others.reduce(
     (best, head) => (isBefore(head.line, best.line, seen.last) ? head : best),
     first as Head,
   );
+}
+
+/** A gap may be the end of the lineage before. */
+function isOlder(a: Head, b: Head): boolean {
+  return a.wallMs < b.wallMs || (a.wallMs === b.wallMs && a.line.type === 'gap' && b.line.type === 'entry');
 }
 
 function isBefore(a: HistoryLine, b: HistoryLine, last: number): boolean {
