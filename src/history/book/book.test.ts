@@ -181,3 +181,28 @@ it('keeps a bounded number of parked records and of stops', () => {
   for (let i = 0; i < 1_500; i++) notes.note({ ...stopped, session: 1 });
   expect(book.sessions.get(1)?.stops).toHaveLength(1_000);
 });
+
+it('keeps of a shared name that somebody holds for long no more grants than it remembers', () => {
+  const { book, entry } = openBook(10);
+  entry(0, granted(1, 1, 'a', { mode: 'shared' }));
+  for (let token = 2; token < 1_000; token++) {
+    entry(token, granted(token, 2, 'a', { mode: 'shared' }), released(token, 2));
+  }
+  let after = 0;
+  for (let grant = book.hold('a', 1)?.next ?? null; grant !== null; grant = grant.next) after += 1;
+  expect(after).toBe(10);
+  entry(1_000, granted(1_000, 3, 'b'), released(1_000, 3, 'b'));
+  for (let token = 1_001; token < 1_020; token++) {
+    entry(token, granted(token, 3, 'b'), released(token, 3, 'b'));
+  }
+  expect(book.memory.lastGrant('a')?.token).toBe(1);
+  expect(book.hold('a', 1)?.next).toBeNull();
+});
+
+it('counts no time without commits of the lineage before', () => {
+  const { book, entry } = openBook();
+  entry(10_000);
+  expect(book.groupGaps.within(1_000, 9_000)).toBe(8_000);
+  book.beginEntry({ lineage: 'm', epoch: 1, index: 1, at: 0, wallMs: 0, eventHash: '', events: [] }, 10_000);
+  expect(book.groupGaps.within(1_000, 9_000)).toBe(0);
+});

@@ -63,7 +63,7 @@ export class Book {
   /** Lock-delays that ran out with this entry, or before it: timers that may have fired in it without an event. */
   delaysOver = 0;
   /** Stretches without commits, in group time; the same and declared pauses, in run time. */
-  readonly groupGaps = new Allowances();
+  groupGaps = new Allowances();
   readonly runPauses = new Allowances();
   readonly memory: Memory;
   readonly #configs: BookOptions['configs'];
@@ -139,7 +139,9 @@ export class Book {
     this.sessions = this.memory.sessionsOf(lineage);
     this.lineage = lineage;
     this.epoch = 0;
+    // Group time begins anew: at these times the lineage before stood still, not this one.
     this.at = 0;
+    this.groupGaps = new Allowances();
     this.eventHash = '';
     this.version = 0;
     this.config = this.#configs === undefined ? undefined : null;

@@ -88,7 +88,10 @@ export class Memory {
 
   addGrant(grant: GrantBook): void {
     const before = this.#lastGrants.get(grant.name);
-    if (before !== undefined) before.next = grant;
+    if (before !== undefined) {
+      before.next = grant;
+      grant.previous = before;
+    }
     this.#lastGrants.set(grant.name, grant);
     this.#byToken.set(grant.token, grant);
   }
@@ -99,12 +102,24 @@ export class Memory {
       const oldest = this.#endedGrants.shift();
       if (oldest === undefined) continue;
       this.#lastLook(oldest);
-      if (this.#lastGrants.get(oldest.name) === oldest) this.#lastGrants.delete(oldest.name);
+      this.#unlink(oldest);
       this.#byToken.delete(oldest.token);
       // Grants that came later may still refer to it, but not through it to all before it.
       oldest.believers.clear();
       this.#forgottenToken = Math.max(this.#forgottenToken, oldest.token);
     }
+  }
+
+  /** One who holds a shared name for long must not keep all grants that came after it. */
+  #unlink(grant: GrantBook): void {
+    const { name, previous, next } = grant;
+    if (previous !== null) previous.next = next;
+    if (next !== null) next.previous = previous;
+    grant.previous = null;
+    grant.next = null;
+    if (this.#lastGrants.get(name) !== grant) return;
+    if (previous === null) this.#lastGrants.delete(name);
+    else this.#lastGrants.set(name, previous);
   }
 
   addEndedRequest(request: RequestBook): void {

@@ -71,7 +71,8 @@ export interface GrantBook {
   revoking: PlacedEvent | null;
   brokenNow: PlacedEvent | null;
   ended: PlacedEvent | null;
-  /** The next grant of the same name. */
+  /** The grants of the same name before and after it, as far as they are remembered. */
+  previous: GrantBook | null;
   next: GrantBook | null;
   /** Earlier grants of the name that their clients still believed in when this one was given, over or not. */
   readonly believers: Set<GrantBook>;
@@ -162,6 +163,7 @@ export function newGrant(
     revoking: null,
     brokenNow: null,
     ended: null,
+    previous: null,
     next: null,
     believers: new Set(),
     endedOrder: NEVER,
