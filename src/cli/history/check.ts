@@ -90,7 +90,7 @@ function unreadable(file: string, error: unknown): unknown {
   return new UsageError(`${file} cannot be read: ${whyUnreadable(error)}`, { cause: error });
 }
 
-function judgementLines({ ok, violations, counts, parts }: Judgement): string[] {
+function judgementLines({ ok, violations, counts, ...seenParts }: Judgement): string[] {
   const { entries, events, grants, sessions, takeOvers } = counts;
   const seen = [
     counted(entries, 'entry', 'entries'),
@@ -99,20 +99,26 @@ function judgementLines({ ok, violations, counts, parts }: Judgement): string[] 
     counted(grants, 'grant', 'grants'),
     counted(takeOvers, 'take-over', 'take-overs'),
   ].join(', ');
-  const isWhole = parts.every(({ notJudged }) => notJudged.length === 0);
+  const isWhole = isWholeIn(seenParts);
   const kept = isWhole ? 'every promise was kept' : 'nothing that can be judged was broken';
   const result = ok ? kept : counted(counts.violations, 'violation', 'violations');
-  return [...violations.flatMap(violationLines), ...partLines({ parts }), `${seen}: ${result}`];
+  return [...violations.flatMap(violationLines), ...partLines(seenParts), `${seen}: ${result}`];
 }
 
 function counted(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+type Parts = Pick<Judgement, 'parts' | 'missingAtEnd'>;
+
+function isWholeIn({ parts, missingAtEnd }: Parts): boolean {
+  return missingAtEnd.length === 0 && parts.every(({ notJudged }) => notJudged.length === 0);
+}
+
 /** Only where it is not one whole history. */
-function partLines({ parts }: Pick<Judgement, 'parts'>): string[] {
-  if (parts.length === 1 && parts[0]?.notJudged.length === 0) return [];
-  return parts.map(({ lineage, from, to, missingBefore, notJudged }) => {
+function partLines({ parts, missingAtEnd }: Parts): string[] {
+  if (parts.length === 1 && isWholeIn({ parts, missingAtEnd })) return [];
+  const judged = parts.map(({ lineage, from, to, missingBefore, notJudged }) => {
     const before =
       missingBefore === null ? '' : ` (${missingBefore.from} to ${missingBefore.to} are missing)`;
     const not =
@@ -121,6 +127,10 @@ function partLines({ parts }: Pick<Judgement, 'parts'>): string[] {
         : `not judged, as it depends on what was before: ${notJudged.join(', ')}`;
     return `entries ${from} to ${to} of lineage ${lineage}${before}: ${not}`;
   });
+  const missing = missingAtEnd.map(
+    ({ lineage, from, to }) => `entries ${from} to ${to} of lineage ${lineage} are missing: not judged`,
+  );
+  return [...judged, ...missing];
 }
 
 function violationLines({ property, rules, message, excerpt }: Violation): string[] {

@@ -64,6 +64,21 @@ test('a token that goes back is found over a gap, and over lineages', () => {
   expect(good.parts.map(({ lineage }) => lineage)).toEqual(['l', 'm']);
 });
 
+test('gaps with nothing of their lineage after them are said, and gaps in a row are one', () => {
+  const first = [entry(1, [tookOver(1_000)]), entry(2)];
+  const more: HistoryLine = { type: 'gap', lineage: 'l', from: 10, to: 12 };
+  const atEnd = judged(...first, gap, more);
+  expect(atEnd.missingAtEnd).toEqual([{ lineage: 'l', from: 3, to: 12 }]);
+  const inTheMiddle = judged(...first, gap, more, entry(13));
+  expect(inTheMiddle).toMatchObject({
+    missingAtEnd: [],
+    parts: [{}, { missingBefore: { from: 3, to: 12 } }],
+  });
+  const ofTheLast = judged(...first, gap, entry(1, [tookOver(2_000)], 'm'));
+  expect(ofTheLast.missingAtEnd).toEqual([{ lineage: 'l', from: 3, to: 9 }]);
+  expect(ofTheLast.parts[1]).toMatchObject({ lineage: 'm', missingBefore: null, notJudged: [] });
+});
+
 test('a hole that nobody speaks of is a violation', () => {
   const { violations } = judged(entry(1, [tookOver(1_000)]), entry(2), entry(5));
   expect(violations).toMatchObject([{ property: 'event-order', indexes: [5] }]);

@@ -9,18 +9,30 @@ import type { Counts, PropertyName, Verdict } from '../../history/verdict.ts';
 /** Pieces beyond these are judged, and not listed. */
 const PARTS_MAX = 100;
 
+/** Entries that were trimmed before they could be exported. */
+interface Stretch {
+  readonly from: number;
+  readonly to: number;
+}
+
 export interface JudgedPart {
   readonly lineage: string;
   readonly from: number;
   readonly to: number;
-  /** What was trimmed before it could be exported, just before this piece. */
-  readonly missingBefore: { readonly from: number; readonly to: number } | null;
+  /** What is missing just before this piece. */
+  readonly missingBefore: Stretch | null;
   /** Properties that its beginning leaves open. */
   readonly notJudged: readonly PropertyName[];
 }
 
 export interface Judgement extends Verdict {
   readonly parts: readonly JudgedPart[];
+  /** What is missing with no piece of its lineage after it. */
+  readonly missingAtEnd: readonly MissingAtEnd[];
+}
+
+interface MissingAtEnd extends Stretch {
+  readonly lineage: string;
 }
 
 interface Part {
@@ -34,7 +46,8 @@ const VIOLATIONS_MAX = 100;
 
 export class Judging {
   #part: Part | null = null;
-  #missing: JudgedPart['missingBefore'] = null;
+  #missing: MissingAtEnd | null = null;
+  readonly #missingAtEnd: MissingAtEnd[] = [];
   #highestToken = 0;
   readonly #parts: JudgedPart[] = [];
   readonly #verdicts: Verdict[] = [];
@@ -51,7 +64,10 @@ export class Judging {
   take(line: HistoryLine): void {
     if (line.type === 'gap') {
       this.#endPart();
-      this.#missing = { from: line.from, to: line.to };
+      const { lineage, from, to } = line;
+      if (this.#missing?.lineage !== lineage) this.#endMissing();
+      // One after the other are one.
+      this.#missing = { lineage, from: this.#missing?.from ?? from, to };
       return;
     }
     const { entry } = line;
@@ -65,17 +81,27 @@ export class Judging {
 
   finish(): Judgement {
     this.#endPart();
+    this.#endMissing();
     const violations = this.#verdicts.flatMap((verdict) => verdict.violations).slice(0, VIOLATIONS_MAX);
     const ok = this.#verdicts.every((verdict) => verdict.ok);
-    return { ok, violations, counts: sumOf(this.#verdicts), parts: this.#parts };
+    const counts = sumOf(this.#verdicts);
+    return { ok, violations, counts, parts: this.#parts, missingAtEnd: this.#missingAtEnd };
   }
 
   #begin(lineage: string, from: number): Part {
     // The first entry of a later lineage knows of no state before, only of tokens.
     const checker = new HistoryChecker({ startsInMiddle: from !== 1, aboveToken: this.#highestToken });
-    const part = { lineage, from, missingBefore: this.#missing, checker };
+    if (this.#missing?.lineage !== lineage) this.#endMissing();
+    const missing = this.#missing;
     this.#missing = null;
-    return part;
+    const missingBefore = missing === null ? null : { from: missing.from, to: missing.to };
+    return { lineage, from, missingBefore, checker };
+  }
+
+  #endMissing(): void {
+    if (this.#missing !== null && this.#missingAtEnd.length < PARTS_MAX)
+      this.#missingAtEnd.push(this.#missing);
+    this.#missing = null;
   }
 
   #endPart(): void {
