@@ -12,6 +12,7 @@ import type { ServerGauges, SpaceGauges } from '../../platform/metrics.ts';
 import { pause } from '../../platform/pause.ts';
 import { FrontEnd } from '../front-end/front-end.ts';
 import { LeaderLink } from '../front-end/leader-link.ts';
+import { checkSameNamespace } from '../leader/configure.ts';
 import { Leader } from '../leader/leader.ts';
 import type { StopReason } from '../leader/leader-options.ts';
 import { NotLeadingError } from '../leader/not-leading.ts';
@@ -221,6 +222,7 @@ export class Member {
         heardForMs: () => this.#link.heardForMs,
         onHalted: (error) => this.#fate.failed(error),
       });
+      this.#checkNamespace(standby);
       this.#standby = standby;
       if (standby.state.configVersion > 0) this.#desired.saw(standby.state.config);
       // It may have been stopped, or found the log rolled back, while it read.
@@ -288,6 +290,8 @@ export class Member {
       await leader.stop();
       return { kind: 'deposed' };
     }
+    // Another group may have taken the empty log for its own meanwhile.
+    this.#checkNamespace(leader);
     this.#leaderWatch.led();
     this.#standby = null;
     this.#leader = leader;
@@ -309,6 +313,16 @@ export class Member {
     this.#options.onDeposed?.();
     this.#link.seekAnew();
     return reason;
+  }
+
+  /** @throws Error this log is that of another LockNamespace; what has read it is stopped */
+  #checkNamespace(reader: Standby | Leader): void {
+    try {
+      checkSameNamespace(reader.state.config, this.#options.config);
+    } catch (error) {
+      void reader.stop();
+      throw error;
+    }
   }
 
   /** Won: reads to the end of the log, however often that takes. */
