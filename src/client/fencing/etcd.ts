@@ -111,12 +111,19 @@ export async function fencedWrite(gateway: EtcdGateway, write: EtcdWrite): Promi
     signal: AbortSignal.timeout(timeoutMs),
   });
   const text = await response.text();
-  if (!response.ok) throw new Error(`etcd refused the write (${response.status}): ${text}`);
+  if (!response.ok) throw new Error(`${whatHappened(response.status)} (${response.status}): ${text}`);
   try {
     return fencedRevision(write, JSON.parse(text));
   } catch (error) {
     throw error instanceof StaleTokenError ? await reported(error, report) : error;
   }
+}
+
+/** A leader that changes or does not answer in time is told as 5xx, and may have written all the same. */
+function whatHappened(status: number): string {
+  return status < 500
+    ? 'etcd refused the write'
+    : 'etcd does not say whether it wrote: send the same write again';
 }
 
 /** `0000000000000042`: as bytes in the same order as the numbers. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { fencedHandler, fencing, tokenHeader } from './http.ts';
 import { StaleTokenError } from './stale-token.ts';
 import { type FenceStore, MemoryFenceStore } from './store.ts';
@@ -167,6 +167,28 @@ describe.each([
     expect(told).toHaveLength(1);
     expect(told[0]).toBeInstanceOf(StaleTokenError);
     expect(told[0]).toMatchObject({ token: 5, current: 6, resource: '/accounts/1' });
+  });
+
+  it('leaves a request alone that a time-out has answered meanwhile', async () => {
+    const store = new MemoryFenceStore();
+    store.raise('/accounts/1', 6);
+    const written: string[] = [];
+    const response = {
+      statusCode: 503,
+      headersSent: false,
+      setHeader: () => written.push('header'),
+      end: (body: string) => written.push(body),
+    };
+    const next = vi.fn();
+    fencing({ store, resourceOf: () => '/accounts/1' })(
+      { method: 'POST', headers: tokenHeader(5) },
+      response,
+      next,
+    );
+    response.headersSent = true;
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(written).toEqual([]);
+    expect(next).not.toHaveBeenCalled();
   });
 
   it('with safeMethods checks reads too', async () => {

@@ -47,6 +47,7 @@ export interface NodeRequest {
 
 export interface NodeResponse {
   statusCode: number;
+  readonly headersSent?: boolean;
   setHeader(name: string, value: string): unknown;
   end(body: string): unknown;
 }
@@ -61,6 +62,8 @@ export function fencing<Request extends NodeRequest>(options: FencingOptions<Req
     const presented = Array.isArray(header) ? header.join(', ') : header;
     decide(options, request, request.method ?? 'GET', presented).then((decision) => {
       if (decision.type !== 'refused') return next();
+      // A time-out of the service's own has answered meanwhile; to write once more would throw, with nobody to hear it.
+      if (response.headersSent === true) return;
       response.statusCode = decision.refusal.status;
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify(decision.refusal.body));

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { LeaseholdError } from '../../api/errors.ts';
-import { fencedRevision, fencedTransaction } from './etcd.ts';
+import { fencedRevision, fencedTransaction, fencedWrite } from './etcd.ts';
 import { raiseFenceSql } from './postgresql.ts';
 import { dollarQuote, quoteIdentifier, quoteLiteral, quoteTable } from './sql-text.ts';
 import { staleReporter } from './stale-reporter.ts';
@@ -101,6 +101,16 @@ describe('the transaction for etcd', () => {
         },
       ],
     });
+  });
+
+  it('calls a write refused only where it was not done for certain', async () => {
+    const write = { resource: 'r', token: 5, operations: [] };
+    const told = (status: number) => {
+      const fetch = async () => new Response('etcdserver: request timed out', { status });
+      return fencedWrite({ endpoint: 'http://etcd', fetch }, write);
+    };
+    await expect(told(503)).rejects.toThrow('does not say whether it wrote');
+    await expect(told(400)).rejects.toThrow('etcd refused the write (400)');
   });
 
   it('takes only tokens and names for what they are, and only answers of etcd', () => {

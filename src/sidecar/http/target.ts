@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { LeaseholdError } from '../../api/errors.ts';
 import { clipped, invalid } from './problems.ts';
 
+const EXAMPLE = '/v1/locks';
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
 
 /**
@@ -18,7 +19,11 @@ export function toOriginForm(request: IncomingMessage): string | undefined {
   if (target.startsWith('/')) return request.headers.host;
   const absolute = ABSOLUTE_FORM.exec(target);
   if (absolute === null) {
-    throw new LeaseholdError('NOT_FOUND', `No route ${request.method} ${clipped(target)}.`, { routes: [] });
+    throw new LeaseholdError(
+      'NOT_FOUND',
+      `No route ${request.method} ${clipped(target)}: a path starts with a slash, as in ${EXAMPLE}.`,
+      { field: 'path', limit: EXAMPLE, routes: [] },
+    );
   }
   const [, host = '', rest = ''] = absolute;
   request.url = rest.startsWith('/') ? rest : `/${rest}`;
