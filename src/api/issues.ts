@@ -109,8 +109,11 @@ function kindOf(expected: string): string {
   return KINDS[expected] ?? `a ${expected}`;
 }
 
+/** What is wrong with a URL is often its password, with a character that has to be written otherwise; and this goes to a log. */
 function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
+  const text = (JSON.stringify(value) ?? String(value))
+    .replace(/\/\/[^\s"]*@/g, '//redacted@')
+    .replace(/(\/\/[^\s"?]*\?)[^\s"]*/g, '$1redacted');
   return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}...` : text;
 }
 

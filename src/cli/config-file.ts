@@ -40,7 +40,7 @@ export function loadConfig<Schema extends z.ZodType>(
   try {
     raw = parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw new UsageError(`${file} cannot be read: ${whyUnreadable(error)}`, { cause: error });
+    throw new UsageError(`${file} cannot be read: ${withoutText(whyUnreadable(error))}`, { cause: error });
   }
   if (typeof raw === 'object' && raw !== null && 'apiVersion' in raw && 'kind' in raw) {
     const kind = String(raw.kind);
@@ -58,6 +58,11 @@ export function loadConfig<Schema extends z.ZodType>(
   const all = [...badOverrides, ...problems.map((problem) => withOrigin(problem, overrides))];
   const message = [`${file} is not valid (docs/CONFIGURATION.md has all keys):`, ...all].join('\n  ');
   throw new UsageError(message, { details: { problems: all } });
+}
+
+/** The place where YAML is broken, without the lines around it: a password may stand there, and this goes to a log. */
+function withoutText(why: string): string {
+  return (why.split('\n', 1)[0] ?? '').replace(/:$/, '');
 }
 
 /** What a flag has put there is no fault of the file. */
@@ -84,7 +89,7 @@ function overridden(
   } catch (error) {
     if (error instanceof RangeError) return { problem: `--set ${path}: ${error.message}` };
     const why = error instanceof Error ? error.message : String(error);
-    return { problem: `--set ${path}: the value is no YAML: ${why}` };
+    return { problem: `--set ${path}: the value is no YAML: ${withoutText(why)}` };
   }
 }
 

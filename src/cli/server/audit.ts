@@ -20,6 +20,11 @@ const table = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}(\.[a-z_][a-z0-9_]{0,62})?$/, 'a table is a lower-case name, or schema.name');
 
+/** What HTTP takes; anything else would be refused at each request, by an error that repeats it. The words repeat nothing. */
+const headerValue = z
+  .string({ error: 'the value of a header is a text' })
+  .regex(/^[\t\x20-\x7e\x80-\xff]*[\r\n]*$/, 'the value of a header is one line of Latin-1');
+
 /** One sink for each server; all servers of a group have the same kind, since any of them may lead. */
 export const auditConfig = z.discriminatedUnion('sink', [
   z.strictObject({ sink: z.literal('stdout') }),
@@ -34,7 +39,7 @@ export const auditConfig = z.discriminatedUnion('sink', [
     sink: z.literal('http'),
     url: z.url({ protocol: /^https?$/ }),
     /** With each request, as `authorization`. */
-    headers: z.record(z.string().regex(/^[A-Za-z0-9-]+$/), z.string()).default({}),
+    headers: z.record(z.string().regex(/^[A-Za-z0-9-]+$/), headerValue).default({}),
     timeoutMs,
   }),
   z.strictObject({

@@ -173,6 +173,26 @@ test('an address keeps its port; a path is beside the file; a password is not sh
   expect(shown).toContain('@h:1');
 });
 
+test('what is wrong is told without the secrets that stand there', () => {
+  const audit = (differs: object) => ({ ...GOOD, audit: { sink: 'http', url: 'http://h/', ...differs } });
+  const twice = 'http://u:secret@h:1';
+  for (const [field, config] of [
+    ['etcd.endpoints.0', { ...GOOD, etcd: { endpoints: ['ftp://u:secret@h:1'] } }],
+    ['etcd.endpoints', { ...GOOD, etcd: { endpoints: [twice, twice] }, insecure: true }],
+    ['audit.url', { ...GOOD, audit: { sink: 'postgresql', url: 'postgres://u:x/secret@h/d' } }],
+    ['audit.url', audit({ url: 'h//x?key=secret' })],
+    ['audit.headers.authorization', audit({ headers: { authorization: 'Bearer secret\nmore' } })],
+    ['audit.headers.authorization', audit({ headers: { authorization: ['secret'] } })],
+    ['cannot be read', 'audit: {url: "postgres://u:secret@h/d}\nserverId: [\n'],
+  ] as const) {
+    const text = problem(config);
+    expect(text).toContain(field);
+    expect(text).not.toContain('secret');
+  }
+  expect(problem('a: 1\nb: [\n')).toMatch(/at line 3, column 1$/);
+  expect(load(audit({ headers: { authorization: 'Bearer secret\n' } })).audit).toBeDefined();
+});
+
 test('plain text and unproven clients are for this machine alone, unless it is said that they are meant', () => {
   const open = {
     ...GOOD,

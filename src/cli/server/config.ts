@@ -133,7 +133,8 @@ export function serverConfigProblems(config: ServerConfig): readonly string[] {
   }
   const listens = Object.values(listen).filter((one) => one !== undefined);
   for (const twice of duplicates(listens)) problems.push(`listen: ${twice} is used twice`);
-  for (const twice of duplicates(etcd.endpoints)) problems.push(`etcd.endpoints: ${twice} is there twice`);
+  for (const twice of duplicates(etcd.endpoints))
+    problems.push(`etcd.endpoints: ${withoutUser(twice)} is there twice`);
   if (!etcd.prefix.endsWith('/')) problems.push('etcd.prefix: it ends in a slash');
   return [...problems, ...adminProblems(config), ...securityProblems(config)];
 }
@@ -189,14 +190,16 @@ function securityProblems({ etcd, listen, peers, tls, tokens, insecure }: Server
   return problems.filter((problem) => problem !== null);
 }
 
+function withoutUser(endpoint: string): string {
+  const url = new URL(endpoint);
+  if (url.username !== '') url.username = 'redacted';
+  if (url.password !== '') url.password = 'redacted';
+  return url.href;
+}
+
 /** For the log at the start: without user names and passwords of URLs. */
 export function redacted(config: ServerConfig): object {
-  const endpoints = config.etcd.endpoints.map((endpoint) => {
-    const url = new URL(endpoint);
-    if (url.username !== '') url.username = 'redacted';
-    if (url.password !== '') url.password = 'redacted';
-    return url.href;
-  });
+  const endpoints = config.etcd.endpoints.map(withoutUser);
   const audit = config.audit === undefined ? {} : { audit: redactedAudit(config.audit) };
   return { ...config, etcd: { ...config.etcd, endpoints }, ...audit };
 }

@@ -27,6 +27,24 @@ test('fields that do not fit each other are told together', () => {
   ]);
 });
 
+test('a default that no session may have, and a name that nothing would look at, are refused', () => {
+  const named = (differs: object) => problems({ namespaces: [{ ...GOOD.namespaces[0], ...differs }] });
+  for (const maxHold of ['500ms', '1000h']) {
+    const line = `namespaces: the maxHold of payouts is ${maxHold}, and may be 1s to 30d`;
+    expect(named({ maxHold })).toEqual([line.replace('30d', '720h')]);
+  }
+  expect(named({ maxHold: '720h' })).toEqual([]);
+  const group = (name: string, port: number) => ({
+    name,
+    buckets: ['0-4095'],
+    endpoints: [`127.0.0.1:${port}`],
+  });
+  const groups = [group('a', 1), group('b', 2)];
+  expect(problems({ namespaces: [{ alias: 'payouts', groups, serverName: 'x' }] })).toEqual([
+    'namespaces: the serverName of payouts goes with each of its groups',
+  ]);
+});
+
 test('a misspelt key within a list has its place and the likely one', () => {
   expect(problems({ namespaces: [{ alias: 'payouts', endpoint: ['127.0.0.1:1'] }], dta: 'x' })).toEqual([
     'namespaces.0.endpoint: there is no such key; did you mean endpoints?',

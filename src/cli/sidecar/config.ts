@@ -1,7 +1,7 @@
 /** The configuration of a sidecar. */
 import * as z from 'zod';
 import { formatDuration, parseDuration } from '../../api/duration.ts';
-import { BUCKETS, TTL_MS_MAX, TTL_MS_MIN } from '../../api/limits.ts';
+import { BUCKETS, HOLD_MS_MAX, HOLD_MS_MIN, TTL_MS_MAX, TTL_MS_MIN } from '../../api/limits.ts';
 import { bucketRange } from '../bucket-ranges.ts';
 import { address, duplicates, parseAddress } from '../config-file.ts';
 import { plaintextProblem } from '../security-config.ts';
@@ -78,12 +78,11 @@ export function sidecarConfigProblems(config: SidecarConfig): readonly string[] 
     );
   }
   for (const namespace of namespaces) {
-    const { alias, groups, ttl } = namespace;
-    const ttlMs = parseDuration(ttl) ?? 0;
-    if (ttlMs < TTL_MS_MIN || ttlMs > TTL_MS_MAX) {
-      const bounds = `${formatDuration(TTL_MS_MIN)} to ${formatDuration(TTL_MS_MAX)}`;
-      problems.push(`namespaces: the ttl of ${alias} is ${ttl}, and may be ${bounds}`);
-    }
+    const { alias, groups, ttl, maxHold, serverName } = namespace;
+    problems.push(...outside(`the ttl of ${alias}`, ttl, TTL_MS_MIN, TTL_MS_MAX));
+    problems.push(...outside(`the maxHold of ${alias}`, maxHold, HOLD_MS_MIN, HOLD_MS_MAX));
+    if (groups !== undefined && serverName !== undefined)
+      problems.push(`namespaces: the serverName of ${alias} goes with each of its groups`);
     if ((namespace.endpoints === undefined) === (groups === undefined)) {
       problems.push(`namespaces: ${alias} needs either endpoints or groups`);
     }
@@ -97,6 +96,13 @@ export function sidecarConfigProblems(config: SidecarConfig): readonly string[] 
     problems.push(...plain.filter((problem) => problem !== null));
   }
   return problems;
+}
+
+function outside(what: string, duration: string, minMs: number, maxMs: number): readonly string[] {
+  const ms = parseDuration(duration) ?? 0;
+  if (ms >= minMs && ms <= maxMs) return [];
+  const bounds = `${formatDuration(minMs)} to ${formatDuration(maxMs)}`;
+  return [`namespaces: ${what} is ${duration}, and may be ${bounds}`];
 }
 
 type NamespaceConfig = SidecarConfig['namespaces'][number];
