@@ -107,9 +107,9 @@ export class Envelope {
   openStream(onLine: (line: StreamLine) => void): EventSubscription {
     this.touch();
     if (this.#stream !== null) {
-      throw new LeaseholdError('INVALID', 'the event stream of this session is open already', {
-        field: 'id',
-      });
+      const message =
+        'the event stream of this session is open already; close that one, or open a session of your own';
+      throw new LeaseholdError('INVALID', message, { field: 'session_id', limit: 'one event stream' });
     }
     this.#stream = onLine;
     for (const namespace of this.namespaces.values()) namespace.wake();
