@@ -1,10 +1,11 @@
 /** What one connection to the port of the clients can begin, before it has proved anything. */
 import { Buffer } from 'node:buffer';
+import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
-import { ServerCredentials, status } from '@grpc/grpc-js';
+import { type Server, ServerCredentials, status } from '@grpc/grpc-js';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadProtocol } from '../../server/grpc/proto.ts';
-import { connectMethod, type ServerStream } from '../../server/grpc/streams.ts';
+import { ASKED_WHETHER_THERE, connectMethod, type ServerStream } from '../../server/grpc/streams.ts';
 import { createGrpcServer } from './listen.ts';
 
 const STREAMS = 5_000;
@@ -27,6 +28,16 @@ function header(name: string, value: string): Buffer {
     Buffer.from([value.length]),
     Buffer.from(value),
   ]);
+}
+
+const HELLO = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0)]);
+
+function bound(server: Server): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) =>
+      error === null ? resolve(port) : reject(error),
+    );
+  });
 }
 
 const HEADERS = Buffer.concat([
@@ -53,18 +64,32 @@ test('of thousands of streams at once over one connection a hundred are taken: a
       },
     },
   );
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
-      error === null ? resolve(bound) : reject(error),
-    );
-  });
+  const port = await bound(server);
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => undefined).resume();
   const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
   const streams = Array.from({ length: STREAMS }, (_, at) => frame(1, 4, 2 * at + 1, HEADERS));
-  socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0), ...streams]));
+  socket.write(Buffer.concat([HELLO, ...streams]));
   // Whoever goes on beyond the bound is shown out.
   await closed;
   expect(begun).toBeGreaterThan(0);
   expect(begun).toBeLessThanOrEqual(100);
+});
+
+test('a connection whose other end is gone without a word is closed, one that is only quiet stays', async () => {
+  expect(ASKED_WHETHER_THERE['grpc.keepalive_time_ms']).toBeLessThan(10 * 60_000);
+  const server = createGrpcServer('clients', {
+    'grpc.keepalive_time_ms': 50,
+    'grpc.keepalive_timeout_ms': 100,
+  });
+  onTestFinished(() => server.forceShutdown());
+  const port = await bound(server);
+  const quiet = connectHttp2(`http://127.0.0.1:${port}`);
+  onTestFinished(() => quiet.destroy());
+  // It takes what is sent, as the machine in between would, and answers nothing.
+  const gone = connect(port, '127.0.0.1');
+  gone.on('error', () => undefined).resume();
+  gone.write(HELLO);
+  await new Promise<void>((resolve) => gone.on('close', () => resolve()));
+  expect(quiet.closed).toBe(false);
 });

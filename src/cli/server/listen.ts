@@ -2,7 +2,7 @@
 import { Server, type ServerCredentials } from '@grpc/grpc-js';
 import type { Timers } from '../../platform/runtime.ts';
 import { bindQuietly } from '../../server/grpc/bind.ts';
-import { WITHOUT_ACCOUNTS } from '../../server/grpc/streams.ts';
+import { ASKED_WHETHER_THERE, WITHOUT_ACCOUNTS } from '../../server/grpc/streams.ts';
 import { UnavailableError } from '../errors.ts';
 
 /** Calls still open by then are cut off. */
@@ -20,12 +20,12 @@ const CLIENT_CALLS_MAX = 100;
 /** One frame of another replica: what many clients sent. */
 const REPLICA_FRAME_BYTES_MAX = 64 * 1024 * 1024;
 
-export function createGrpcServer(callers: 'clients' | 'replicas'): Server {
+export function createGrpcServer(callers: 'clients' | 'replicas', asked = ASKED_WHETHER_THERE): Server {
   const bytes = callers === 'clients' ? CLIENT_FRAME_BYTES_MAX : REPLICA_FRAME_BYTES_MAX;
   return new Server({
     ...WITHOUT_ACCOUNTS,
     'grpc.max_receive_message_length': bytes,
-    ...(callers === 'clients' ? { 'grpc.max_concurrent_streams': CLIENT_CALLS_MAX } : {}),
+    ...(callers === 'clients' ? { ...asked, 'grpc.max_concurrent_streams': CLIENT_CALLS_MAX } : {}),
   });
 }
 

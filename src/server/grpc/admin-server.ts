@@ -15,6 +15,7 @@ import { admitOperators, type Operators } from './operators.ts';
 import { loadProtocol } from './proto.ts';
 import type { ServedNow } from './served.ts';
 import { bindSocket } from './socket.ts';
+import { ASKED_WHETHER_THERE } from './streams.ts';
 
 /** Calls still open by then are cut off when the server stops. */
 const CLOSE_WITHIN_MS = 500;
@@ -106,6 +107,7 @@ export async function startAdminListener(options: AdminListenerOptions): Promise
   const server = new Server({
     'grpc.max_receive_message_length': REQUEST_BYTES_MAX,
     'grpc.max_concurrent_streams': CALLS_OPEN_MAX,
+    ...ASKED_WHETHER_THERE,
     interceptors: [untilCertificateEnds({ clock, timers }), admitOperators(operators, logger)],
   });
   services.addTo(server);

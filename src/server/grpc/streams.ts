@@ -54,6 +54,12 @@ function ofBytes(protocol: Protocol, service: string, name: string): MethodDefin
 /** The library's own account of every message: nobody asks for it, and it costs a server of small frames a seventh of its time. */
 export const WITHOUT_ACCOUNTS = { 'grpc.enable_channelz': 0 };
 
+/**
+ * For servers that others than replicas reach: so often a connection is asked whether anybody is there, and so long it has to answer. A machine
+ * that is gone without a word leaves connections over which nothing may ever be sent again; without this they would stay as long as the process.
+ */
+export const ASKED_WHETHER_THERE = { 'grpc.keepalive_time_ms': 120_000, 'grpc.keepalive_timeout_ms': 60_000 };
+
 /** For channels that are made for one stream and closed with it: a dead server is known as such at once, and not for longer. */
 export const CHANNEL_OPTIONS: ClientOptions = {
   ...WITHOUT_ACCOUNTS,
