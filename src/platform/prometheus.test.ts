@@ -77,3 +77,23 @@ describe('metrics', () => {
     expect(await other.text()).not.toContain('payouts');
   });
 });
+
+it('what somebody may be paged for is there with 0 before it happens first', async () => {
+  const metrics = createMetrics();
+  metrics.sidecar('payouts');
+  metrics.server('payouts');
+  metrics.audit('payouts');
+  const text = await metrics.text();
+  for (const name of [
+    'lease_expired_while_working_total',
+    'grants_lost_total',
+    'jeopardy_total',
+    'fencing_rejections_total',
+    'leader_changes_total',
+    'halts_total',
+    'audit_failures_total',
+    'audit_gaps_total',
+  ]) {
+    expect(text).toContain(`leasehold_${name}{namespace="payouts"} 0\n`);
+  }
+});

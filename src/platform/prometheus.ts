@@ -100,6 +100,11 @@ function pulledGauges<Values extends object>(
   };
 }
 
+/** A counter that is not there before its first event has no growth that Prometheus could see: the first would page nobody. */
+function beginAtZero(namespace: string, counters: readonly Counter<'namespace'>[]): void {
+  for (const counter of counters) counter.inc({ namespace }, 0);
+}
+
 function httpMetrics(make: Instruments): HttpMetrics {
   const requests = make.counter('http_requests_total', 'HTTP requests by route, status and code.', [
     'route',
@@ -143,13 +148,16 @@ function sidecarMetrics(make: Instruments): (namespace: string) => SidecarMetric
     grants: ['sidecar_grants', 'Grants held through this sidecar.'],
     waits: ['sidecar_waits', 'Acquires that wait.'],
   });
-  return (namespace) => ({
-    acquired: (outcome, durationMs) => acquires.observe({ namespace, outcome }, durationMs / MS_PER_SECOND),
-    jeopardy: () => jeopardy.inc({ namespace }),
-    lost: () => lost.inc({ namespace }),
-    leaseExpiredWhileWorking: () => expired.inc({ namespace }),
-    observe: (read) => gauges(namespace, read),
-  });
+  return (namespace) => {
+    beginAtZero(namespace, [jeopardy, lost, expired]);
+    return {
+      acquired: (outcome, durationMs) => acquires.observe({ namespace, outcome }, durationMs / MS_PER_SECOND),
+      jeopardy: () => jeopardy.inc({ namespace }),
+      lost: () => lost.inc({ namespace }),
+      leaseExpiredWhileWorking: () => expired.inc({ namespace }),
+      observe: (read) => gauges(namespace, read),
+    };
+  };
 }
 
 function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics {
@@ -188,6 +196,7 @@ function serverMetrics(make: Instruments): (namespace: string) => ServerMetrics 
     corrupt: ['storage_corrupt_members', 'Members of the storage whose data are corrupt or differ.'],
   });
   return (namespace) => {
+    beginAtZero(namespace, [rejections, changes, halts]);
     const [addGrant, addWait, addHold] = [grants(namespace), waits(namespace), holds(namespace)];
     return {
       granted(waitedMs) {
@@ -234,13 +243,16 @@ function auditMetrics(make: Instruments): (namespace: string) => AuditMetrics {
     lagEntries: ['audit_lag_entries', 'Entries that the audit sink does not have yet.'],
     lagMs: ['audit_lag_ms', 'Age of the oldest entry that waits for the audit sink, ms.'],
   });
-  return (namespace) => ({
-    exported: (entries) => exported.inc({ namespace }, entries),
-    failed: () => failures.inc({ namespace }),
-    gap(entries) {
-      gaps.inc({ namespace });
-      missing.inc({ namespace }, entries);
-    },
-    observe: (read) => gauges(namespace, read),
-  });
+  return (namespace) => {
+    beginAtZero(namespace, [exported, failures, gaps, missing]);
+    return {
+      exported: (entries) => exported.inc({ namespace }, entries),
+      failed: () => failures.inc({ namespace }),
+      gap(entries) {
+        gaps.inc({ namespace });
+        missing.inc({ namespace }, entries);
+      },
+      observe: (read) => gauges(namespace, read),
+    };
+  };
 }
