@@ -119,10 +119,11 @@ const gapLine = z.strictObject({
   to: z.int().positive(),
 });
 
-/** One line of an export: an entry, or a stretch that was trimmed before it could be exported. */
-export type HistoryLine =
+/** One line of an export: an entry, or a stretch that was trimmed before it could be exported. `group`: if it says whose log it is. */
+export type HistoryLine = { readonly group?: string } & (
   | { readonly type: 'entry'; readonly entry: HistoryEntry }
-  | { readonly type: 'gap'; readonly lineage: string; readonly from: number; readonly to: number };
+  | { readonly type: 'gap'; readonly lineage: string; readonly from: number; readonly to: number }
+);
 
 function jsonOf(text: string): { readonly value: unknown } | { readonly problem: string } {
   try {
@@ -148,11 +149,10 @@ function parseLine(text: string, line: number): HistoryLine {
 
 function lineOf(value: unknown, line: number): HistoryLine {
   if (isGap(value)) {
-    const { lineage, from, to } = parsedBy(gapLine, value, line);
-    return { type: 'gap', lineage, from, to };
+    return parsedBy(gapLine, value, line);
   }
-  const { group: _group, ...entry } = parsedBy(historyEntry, value, line);
-  return { type: 'entry', entry };
+  const { group, ...entry } = parsedBy(historyEntry, value, line);
+  return { type: 'entry', entry, ...(group !== undefined && { group }) };
 }
 
 function checkLength(text: string, line: number): void {

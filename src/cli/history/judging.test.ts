@@ -79,6 +79,15 @@ test('gaps with nothing of their lineage after them are said, and gaps in a row 
   expect(ofTheLast.parts[1]).toMatchObject({ lineage: 'm', missingBefore: null, notJudged: [] });
 });
 
+test('entries of two groups are refused, since each counts its tokens for itself', () => {
+  const judging = new Judging();
+  judging.take({ ...entry(1, [tookOver(2_000)]), group: 'a' });
+  judging.take({ ...entry(2), group: 'a' });
+  expect(() => judging.take({ ...entry(1, [tookOver(1_000)], 'm'), group: 'b' })).toThrow(
+    'one group at a time',
+  );
+});
+
 test('a hole that nobody speaks of is a violation', () => {
   const { violations } = judged(entry(1, [tookOver(1_000)]), entry(2), entry(5));
   expect(violations).toMatchObject([{ property: 'event-order', indexes: [5] }]);

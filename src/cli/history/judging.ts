@@ -5,6 +5,7 @@
 import { HistoryChecker } from '../../history/checker.ts';
 import type { HistoryLine } from '../../history/read.ts';
 import type { Counts, PropertyName, Verdict } from '../../history/verdict.ts';
+import { UsageError } from '../errors.ts';
 
 /** Pieces beyond these are judged, and not listed. */
 const PARTS_MAX = 100;
@@ -45,6 +46,8 @@ interface Part {
 const VIOLATIONS_MAX = 100;
 
 export class Judging {
+  #lineage = '';
+  #group: string | undefined;
   #part: Part | null = null;
   #missing: MissingAtEnd | null = null;
   readonly #missingAtEnd: MissingAtEnd[] = [];
@@ -61,10 +64,14 @@ export class Judging {
     return this.#verdicts.reduce((sum, { counts }) => sum + counts.violations, now);
   }
 
+  /** Throws UsageError for a lineage of another group than those before: each counts its tokens for itself. */
   take(line: HistoryLine): void {
+    const { lineage } = line.type === 'gap' ? line : line.entry;
+    if (lineage !== this.#lineage) this.#ofGroup(line.group);
+    this.#lineage = lineage;
     if (line.type === 'gap') {
       this.#endPart();
-      const { lineage, from, to } = line;
+      const { from, to } = line;
       if (this.#missing?.lineage !== lineage) this.#endMissing();
       // One after the other are one.
       this.#missing = { lineage, from: this.#missing?.from ?? from, to };
@@ -86,6 +93,13 @@ export class Judging {
     const ok = this.#verdicts.every((verdict) => verdict.ok);
     const counts = sumOf(this.#verdicts);
     return { ok, violations, counts, parts: this.#parts, missingAtEnd: this.#missingAtEnd };
+  }
+
+  #ofGroup(group: string | undefined): void {
+    this.#group ??= group;
+    if (group === undefined || group === this.#group) return;
+    const groups = `${JSON.stringify(this.#group)} and ${JSON.stringify(group)}`;
+    throw new UsageError(`these are entries of two groups, ${groups}: check one group at a time`);
   }
 
   #begin(lineage: string, from: number): Part {
