@@ -167,7 +167,7 @@ test('an address keeps its port; a path is beside the file; a password is not sh
   expect(problem({ ...GOOD, listen: { ...GOOD.listen, health: 'x:70000' } })).toContain('listen.health');
   expect(besideConfig('/etc/x/server.yaml', 'a.yaml')).toBe('/etc/x/a.yaml');
   const shown = JSON.stringify(
-    redacted(load({ ...GOOD, etcd: { endpoints: ['http://u:secret@h:1'] }, insecure: true })),
+    redacted(serverConfig.parse({ ...GOOD, etcd: { endpoints: ['http://u:secret@h:1'] } })),
   );
   expect(shown).not.toContain('secret');
   expect(shown).toContain('@h:1');
@@ -179,6 +179,10 @@ test('what is wrong is told without the secrets that stand there', () => {
   for (const [field, config] of [
     ['etcd.endpoints.0', { ...GOOD, etcd: { endpoints: ['ftp://u:secret@h:1'] } }],
     ['etcd.endpoints', { ...GOOD, etcd: { endpoints: [twice, twice] }, insecure: true }],
+    [
+      'a user or password is not sent (http://redacted:redacted@h:1',
+      { ...GOOD, etcd: { endpoints: [twice] } },
+    ],
     ['audit.url', { ...GOOD, audit: { sink: 'postgresql', url: 'postgres://u:x/secret@h/d' } }],
     ['audit.url', audit({ url: 'h//x?key=secret' })],
     ['audit.headers.authorization', audit({ headers: { authorization: 'Bearer secret\nmore' } })],

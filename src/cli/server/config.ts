@@ -135,6 +135,12 @@ export function serverConfigProblems(config: ServerConfig): readonly string[] {
   for (const twice of duplicates(listens)) problems.push(`listen: ${twice} is used twice`);
   for (const twice of duplicates(etcd.endpoints))
     problems.push(`etcd.endpoints: ${withoutUser(twice)} is there twice`);
+  for (const endpoint of etcd.endpoints) {
+    if (withoutUser(endpoint) === new URL(endpoint).href) continue;
+    problems.push(
+      `etcd.endpoints: a user or password is not sent (${withoutUser(endpoint)}): etcd knows this server by its certificate, tls.group`,
+    );
+  }
   if (!etcd.prefix.endsWith('/')) problems.push('etcd.prefix: it ends in a slash');
   return [...problems, ...adminProblems(config), ...securityProblems(config)];
 }
