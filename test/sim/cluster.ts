@@ -358,9 +358,12 @@ export class Cluster {
   }
 
   #oneProcessGaveUp(): void {
+    const host = this.hosts[0] as Host;
+    const goOn = this.stops.begin(this.sessionsOf(host));
     this.killOneProcess();
     this.world.afterMs(500, () => {
-      if ((this.hosts[0] as Host).sidecar.process.life === null) void this.startOneProcess();
+      goOn();
+      if (host.sidecar.process.life === null) void this.startOneProcess();
     });
   }
 
