@@ -6,7 +6,7 @@ import express from 'express';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { fencedHandler, fencing, tokenHeader } from './http.ts';
 import { StaleTokenError } from './stale-token.ts';
-import { type FenceStore, MemoryFenceStore } from './store.ts';
+import { type FenceStore, MemoryFenceStore, PostgresFenceStore } from './store.ts';
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -215,5 +215,30 @@ describe('MemoryFenceStore', () => {
   it('forgets at a restart: why it is for tests', () => {
     new MemoryFenceStore().raise('a', 6);
     expect(new MemoryFenceStore().raise('a', 5)).toBe(5);
+  });
+});
+
+describe('PostgresFenceStore', () => {
+  /** The first `failures` statements meet another transaction. */
+  const storeThatMeets = (failures: number, code = '40001') => {
+    const query = vi.fn(async () => {
+      if (query.mock.calls.length <= failures)
+        throw Object.assign(new Error('could not serialize'), { code });
+      return { rows: [{}] };
+    });
+    return { store: new PostgresFenceStore({ query }), query };
+  };
+
+  it('begins again when a database that isolates strictly asks for that, a few times', async () => {
+    expect(await storeThatMeets(4).store.raise('a', 6)).toBe(6);
+    const { store, query } = storeThatMeets(99);
+    await expect(store.raise('a', 6)).rejects.toThrow('could not serialize');
+    expect(query).toHaveBeenCalledTimes(5);
+  });
+
+  it('lets every other failure through at once', async () => {
+    const { store, query } = storeThatMeets(1, '57P01');
+    await expect(store.raise('a', 6)).rejects.toThrow();
+    expect(query).toHaveBeenCalledTimes(1);
   });
 });

@@ -41,6 +41,10 @@ export class MemoryFenceStore implements FenceStore {
   }
 }
 
+/** SQLSTATE of a transaction that met another one, where a database isolates more than by default; it is to be begun again. */
+const SERIALIZATION_FAILURE = '40001';
+const TRIES_MAX = 5;
+
 /** In the table of `fenceTableSql`, shared by all processes of a service. One statement each: a pool will do. */
 export class PostgresFenceStore implements FenceStore {
   readonly #client: SqlClient;
@@ -52,12 +56,18 @@ export class PostgresFenceStore implements FenceStore {
   }
 
   async raise(resource: string, token: number): Promise<number> {
-    try {
-      await raiseFence(this.#client, { resource, token, table: this.#table });
-      return token;
-    } catch (error) {
-      if (error instanceof StaleTokenError) return error.current;
-      throw error;
+    for (let tries = 1; ; tries++) {
+      try {
+        await raiseFence(this.#client, { resource, token, table: this.#table });
+        return token;
+      } catch (error) {
+        if (error instanceof StaleTokenError) return error.current;
+        if (!metAnother(error) || tries === TRIES_MAX) throw error;
+      }
     }
   }
+}
+
+function metAnother(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === SERIALIZATION_FAILURE;
 }
