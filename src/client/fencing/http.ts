@@ -15,7 +15,10 @@ const DIGITS = /^[1-9][0-9]{0,15}$/;
 
 export interface FencingOptions<Request> {
   readonly store: FenceStore;
-  /** What the request changes, in the words under which callers take locks; null = not fenced. */
+  /**
+   * What the request changes, in the words under which callers take locks; null = not fenced. The same thing has one name, however
+   * the path that leads to it is spelled: each name has a fence of its own.
+   */
   readonly resourceOf: (request: Request) => string | null;
   /** Also check requests that promise to change nothing; default false. */
   readonly safeMethods?: boolean;
