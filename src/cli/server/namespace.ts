@@ -9,6 +9,8 @@ import { UsageError } from '../errors.ts';
 
 export interface LoadedNamespace {
   readonly config: NamespaceConfig;
+  /** It names consumers, and nobody proves to be one. */
+  readonly ignoresConsumers: boolean;
   /** Tells of each valid change; what is not valid is logged, and the configuration stays. */
   watch(logger: Logger, onChange: (config: NamespaceConfig) => void): ManifestWatch;
 }
@@ -19,6 +21,8 @@ export async function loadNamespace(path: string, areProven: boolean): Promise<L
   const config = configIn(loaded, path, areProven);
   return {
     config,
+    ignoresConsumers:
+      !areProven && loaded.ok && loaded.namespaces[0]?.lockNamespace.spec.consumers !== undefined,
     watch: (logger, onChange) =>
       watchManifests({
         paths: [path],

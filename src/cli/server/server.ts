@@ -33,6 +33,8 @@ export async function runServer({ config: file, set }: ConfigFlags): Promise<voi
     const namespace = await loadNamespace(beside(config.namespace), config.tokens !== undefined);
     const runtime = createSystemRuntime({ logLevel: config.logLevel });
     runtime.logger.info({ config: redacted(config) }, 'lock server starts');
+    if (namespace.ignoresConsumers)
+      runtime.logger.warn({}, 'the consumers of the manifest are not checked: there are no tokens');
     let current = namespace.config;
     const start = async (): Promise<void> => {
       const wanted = current;
