@@ -4,7 +4,7 @@
  */
 import { HistoryChecker } from '../../history/checker.ts';
 import type { HistoryLine } from '../../history/read.ts';
-import type { Counts, PropertyName, Verdict } from '../../history/verdict.ts';
+import type { Counts, PropertyName, Verdict, Violation } from '../../history/verdict.ts';
 import { UsageError } from '../errors.ts';
 
 /** Pieces beyond these are judged, and not listed. */
@@ -53,7 +53,8 @@ export class Judging {
   readonly #missingAtEnd: MissingAtEnd[] = [];
   #highestToken = 0;
   readonly #parts: JudgedPart[] = [];
-  readonly #verdicts: Verdict[] = [];
+  readonly #violations: Violation[] = [];
+  #counts: Counts | null = null;
   entries = 0;
   events = 0;
   /** Of the newest entry. */
@@ -61,7 +62,7 @@ export class Judging {
 
   get violations(): number {
     const now = this.#part?.checker.verdict().counts.violations ?? 0;
-    return this.#verdicts.reduce((sum, { counts }) => sum + counts.violations, now);
+    return now + (this.#counts?.violations ?? 0);
   }
 
   /** Throws UsageError for a lineage of another group than those before: each counts its tokens for itself. */
@@ -89,9 +90,8 @@ export class Judging {
   finish(): Judgement {
     this.#endPart();
     this.#endMissing();
-    const violations = this.#verdicts.flatMap((verdict) => verdict.violations).slice(0, VIOLATIONS_MAX);
-    const ok = this.#verdicts.every((verdict) => verdict.ok);
-    const counts = sumOf(this.#verdicts);
+    const counts = this.#counts as Counts;
+    const [ok, violations] = [counts.violations === 0, this.#violations];
     return { ok, violations, counts, parts: this.#parts, missingAtEnd: this.#missingAtEnd };
   }
 
@@ -124,17 +124,16 @@ export class Judging {
     this.#part = null;
     const { checker, ...shown } = part;
     const { notJudged } = checker;
-    this.#verdicts.push(checker.finish());
+    const { violations, counts } = checker.finish();
+    this.#violations.push(...violations.slice(0, VIOLATIONS_MAX - this.#violations.length));
+    this.#counts = this.#counts === null ? counts : sumOf(this.#counts, counts);
     this.#highestToken = checker.highestToken;
     if (this.#parts.length < PARTS_MAX) this.#parts.push({ ...shown, to: this.index, notJudged });
   }
 }
 
-function sumOf(verdicts: readonly Verdict[]): Counts {
-  const [first, ...others] = verdicts.map(({ counts }) => counts);
-  const sum = { ...(first as Counts) } as Record<keyof Counts, number>;
-  for (const counts of others) {
-    for (const name of Object.keys(counts) as (keyof Counts)[]) sum[name] += counts[name];
-  }
+function sumOf(a: Counts, b: Counts): Counts {
+  const sum: Record<keyof Counts, number> = { ...a };
+  for (const name of Object.keys(sum) as (keyof Counts)[]) sum[name] += b[name];
   return sum;
 }
