@@ -29,8 +29,9 @@ export function startOf(pid: number): string | null {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     // The name of the program may hold anything, also spaces; it ends with the last bracket.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    if (fields[0] === 'Z' || fields[0] === 'X') return null;
-    return fields[STAT_START] ?? null;
+    // Its first thread counts as ended before the others have: until then its files and ports are open.
+    const isEnded = (fields[0] === 'Z' || fields[0] === 'X') && Number(fields[STAT_THREADS]) <= 1;
+    return isEnded ? null : (fields[STAT_START] ?? null);
   } catch {
     // No /proc: not Linux, or it has ended since.
     const shown = spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' });
@@ -38,5 +39,6 @@ export function startOf(pid: number): string | null {
   }
 }
 
-/** Place of the start time among the fields after the program's name. */
+/** Places of the number of threads and of the start time among the fields after the program's name (proc(5)). */
+const STAT_THREADS = 17;
 const STAT_START = 19;
