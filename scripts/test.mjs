@@ -32,7 +32,9 @@ export function countTests(reportFile, code) {
   if (!existsSync(reportFile)) return { passed: 0, failed: 1 };
   const report = JSON.parse(readFileSync(reportFile, 'utf8'));
   const passed = Number(report.numPassedTests);
-  const failed = Number(report.numFailedTests);
+  /** @type {{ testResults?: FileResult[] }} */
+  const { testResults = [] } = report;
+  const failed = Number(report.numFailedTests) + testResults.filter(isFailedAsWhole).length;
   return { passed, failed: failed === 0 && (code !== 0 || passed === 0) ? 1 : failed };
 }
 
@@ -50,9 +52,14 @@ export function failures(reportFile) {
     const where = relative(ROOT, file.name);
     const failed = file.assertionResults.filter(({ status }) => status === 'failed');
     for (const test of failed) lines.push(failure(`${where}: ${test.fullName}`, test.failureMessages?.[0]));
-    if (file.status === 'failed' && failed.length === 0) lines.push(failure(where, file.message));
+    if (isFailedAsWhole(file)) lines.push(failure(where, file.message));
   }
   return lines;
+}
+
+/** It could not be loaded, or what its tests need could not be set up: none of them counts. @param {FileResult} file */
+function isFailedAsWhole({ status, assertionResults }) {
+  return status === 'failed' && !assertionResults.some((test) => test.status === 'failed');
 }
 
 /** @param {string} what @param {string | undefined} message */

@@ -15,6 +15,21 @@ it.each([
   { what: 'all passed', report: { numPassedTests: 3, numFailedTests: 0 }, code: 0, passed: 3, failed: 0 },
   { what: 'some failed', report: { numPassedTests: 3, numFailedTests: 2 }, code: 1, passed: 3, failed: 2 },
   {
+    what: 'a test, and a file whose tests could not be set up',
+    report: {
+      numPassedTests: 3,
+      numFailedTests: 1,
+      testResults: [
+        { status: 'failed', assertionResults: [{ status: 'failed' }, { status: 'passed' }] },
+        { status: 'failed', assertionResults: [{ status: 'skipped' }] },
+        { status: 'passed', assertionResults: [{ status: 'passed' }] },
+      ],
+    },
+    code: 1,
+    passed: 3,
+    failed: 2,
+  },
+  {
     what: 'a file that did not load',
     report: { numPassedTests: 3, numFailedTests: 0 },
     code: 1,
