@@ -26,7 +26,8 @@ import { viewHolder } from './views.ts';
 const ALL_MODES_LEVEL = 2;
 /** A key's state until its request is decided, which is at once. */
 const UNDECIDED: Ended = { kind: 'ended', by: 'INVALID', token: 0 };
-/** A request is kept for as long as its key; what it settled, up to 16 KiB, is not. */
+/** A request is kept for as long as its key; what it settled, up to 16 KiB, is not, unless it is so little that a copy would cost more. */
+const ACKS_KEPT_MAX = 4;
 const NO_ACKS: readonly string[] = [];
 const KEY_BOUNDS = { min: 1, max: KEY_BYTES_MAX } as const;
 const OWNER_BOUNDS = { min: 0, max: OWNER_BYTES_MAX } as const;
@@ -41,7 +42,7 @@ export function acquire(state: State, command: Acquire, events: LockEvent[]): Co
   const problem = acquireProblem(state, session, command);
   if (problem !== null) return problem;
 
-  const request = command.acks.length === 0 ? command : { ...command, acks: NO_ACKS };
+  const request = command.acks.length <= ACKS_KEPT_MAX ? command : { ...command, acks: NO_ACKS };
   const record: KeyRecord = { session, request, state: UNDECIDED, settled: false };
   session.keys.set(command.key, record);
   return answer(state, record, events);
