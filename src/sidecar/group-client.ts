@@ -7,7 +7,6 @@ import { FORMAT_VERSION } from '../api/limits.ts';
 import type {
   AnswerBody,
   ClientHandler,
-  ClientRequest,
   ClientRequestBody,
   ClientStream,
   KeepaliveAnswer,
@@ -22,6 +21,7 @@ import type {
 import type { Runtime, Timer } from '../platform/runtime.ts';
 import { Keepalives } from './keepalives.ts';
 import type { Moment } from './lease-clock.ts';
+import { type OnAnswer, StreamRequests } from './stream-requests.ts';
 
 /** What the client needs of a session on it; `GroupSession` is the one there is. */
 export interface AttachableSession {
@@ -36,22 +36,6 @@ export interface AttachableSession {
   keepalive(): { readonly session: SessionId; readonly attach: number } | null;
   kept(status: KeepaliveStatus, sent: Moment): void;
   notice(event: LockEvent): void;
-}
-
-/** At their largest what a front end takes as one frame: after a reconnect all that waits is sent again at once. */
-const REQUESTS_PER_FRAME_MAX = 500;
-
-/**
- * `isDoubtful`: the leader may have changed since the request was sent, so that whoever answers may not know what the one before did with
- * it.
- */
-export type OnAnswer = (answer: AnswerBody, isDoubtful: boolean) => void;
-
-/** What was sent, as things stood then. */
-interface Asked {
-  readonly epoch: number;
-  readonly leaderLosses: number;
-  readonly onAnswer: OnAnswer;
 }
 
 /** A way to a front end of the group; each call opens a new stream. */
@@ -89,15 +73,10 @@ export class GroupClient {
   #reconnect: Timer | null = null;
   /** A stream that is to take the place of the one in use, or the wait for another try. */
   #renewal: { cancel(): void } | null = null;
-  #lastRequest = 0;
-  /** By the id of what was sent. */
-  #asked = new Map<number, Asked>();
-  #outgoing: ClientRequest[] = [];
-  #isFlushPlanned = false;
+  readonly #requests: StreamRequests;
   readonly #keepalives: Keepalives;
   /** The front end has said that nobody leads, and not yet that somebody does. */
   #isLeaderless = false;
-  /** How often a front end has lost its leader; it may have found the same one again, and sent it twice what had no answer. */
   #leaderLosses = 0;
   /** So long it is believed that it does what it can. */
   #believedUntilMs = Number.NEGATIVE_INFINITY;
@@ -120,6 +99,9 @@ export class GroupClient {
   ) {
     this.runtime = runtime;
     this.#keepalives = new Keepalives(runtime, () => this.#keepalive());
+    this.#requests = new StreamRequests(runtime.timers, (requests) => {
+      this.#stream?.send({ format: FORMAT_VERSION, requests });
+    });
     this.#connect = connect;
     this.#mark = mark;
     this.#keepMark = keepMark;
@@ -277,20 +259,14 @@ export class GroupClient {
    */
   send(body: ClientRequestBody, onAnswer: OnAnswer): number {
     if (this.#stream === null) return 0;
-    const id = ++this.#lastRequest;
-    this.#asked.set(id, { epoch: this.#seen.epoch, leaderLosses: this.#leaderLosses, onAnswer });
-    this.#outgoing.push({ id, body });
-    if (this.#isFlushPlanned) return id;
-    this.#isFlushPlanned = true;
-    this.runtime.timers.soon(() => this.#flush());
-    return id;
+    return this.#requests.add(body, { epoch: this.#seen.epoch, losses: this.#leaderLosses }, onAnswer);
   }
 
   /** A read; null when the group did not answer within `limitMs`. */
   read(query: ReadQuery, limitMs: number): Promise<AnswerBody | null> {
     return new Promise((resolve) => {
       const timer = this.runtime.timers.after(limitMs, () => {
-        this.#asked.delete(id);
+        this.#requests.giveUp(id);
         resolve(null);
       });
       const id = this.send(query, (answer) => {
@@ -298,17 +274,6 @@ export class GroupClient {
         resolve(answer);
       });
     });
-  }
-
-  #flush(): void {
-    this.#isFlushPlanned = false;
-    if (this.#outgoing.length === 0) return;
-    const requests = this.#outgoing;
-    this.#outgoing = [];
-    for (let from = 0; from < requests.length; from += REQUESTS_PER_FRAME_MAX) {
-      const part = requests.slice(from, from + REQUESTS_PER_FRAME_MAX);
-      this.#stream?.send({ format: FORMAT_VERSION, requests: part });
-    }
   }
 
   #receive(frame: ServerFrame): void {
@@ -319,9 +284,11 @@ export class GroupClient {
     this.#halted = frame.halted ?? null;
     const isOld = isOlder(frame.position, this.#seen);
     if (!isOld) this.#sees(frame);
+    const led = frame.leading ? { epoch: frame.position.epoch, losses: this.#leaderLosses } : null;
     for (const { id, body } of frame.answers) {
       // What a front end refuses by itself says nothing of the log, and it may be behind what was seen through another one.
-      if (!isOld || body.type === 'rejected' || body.type === 'wrongGroup') this.#answered(id, body, frame);
+      if (!isOld || body.type === 'rejected' || body.type === 'wrongGroup')
+        this.#requests.answered(id, body, led);
     }
     if (isOld) return;
     for (const notice of frame.notices) this.#notice(notice);
@@ -331,14 +298,6 @@ export class GroupClient {
   #sees({ mark, position }: ServerFrame): void {
     if (mark !== undefined) this.#marked(mark);
     if (position.lineage !== '') this.#seen = position;
-  }
-
-  #answered(id: number, body: AnswerBody, { leading, position }: ServerFrame): void {
-    const asked = this.#asked.get(id);
-    if (asked === undefined) return;
-    this.#asked.delete(id);
-    const isOfOne = asked.epoch === position.epoch && asked.leaderLosses === this.#leaderLosses;
-    asked.onAnswer(body, !leading || !isOfOne);
   }
 
   #heardWhetherLed(isLed: boolean): void {
@@ -385,8 +344,7 @@ export class GroupClient {
     this.#firstWord = null;
     this.#isLeaderless = false;
     this.#believedUntilMs = Number.NEGATIVE_INFINITY;
-    this.#asked = new Map();
-    this.#outgoing = [];
+    this.#requests.forget();
     this.#keepalives.forget();
     for (const session of this.#sessions) session.disconnected();
   }

@@ -6,7 +6,7 @@ import type { LockEvent, SessionId } from '../api/entry.ts';
 import type { ClientRequestBody, KeepaliveStatus } from '../api/wire.ts';
 import type { Timer } from '../platform/runtime.ts';
 import { BeliefCheck } from './belief-check.ts';
-import type { AttachableSession, GroupClient, OnAnswer } from './group-client.ts';
+import type { AttachableSession, GroupClient } from './group-client.ts';
 import { LeaseAlarm } from './lease-alarm.ts';
 import { type LeaseClock, type Moment, momentOf } from './lease-clock.ts';
 import type { SessionOwner } from './session-owner.ts';
@@ -18,6 +18,7 @@ import {
   retryLater,
   SessionRequests,
 } from './session-requests.ts';
+import type { OnAnswer } from './stream-requests.ts';
 
 export interface GroupSessionOptions {
   readonly clientName: string;

@@ -5,7 +5,8 @@
 import type { SessionId } from '../api/entry.ts';
 import type { ClientRequestBody } from '../api/wire.ts';
 import type { Runtime, Timer } from '../platform/runtime.ts';
-import type { GroupClient, OnAnswer } from './group-client.ts';
+import type { GroupClient } from './group-client.ts';
+import type { OnAnswer } from './stream-requests.ts';
 
 const RETRY_MS = 250;
 
