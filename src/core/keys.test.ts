@@ -141,7 +141,7 @@ describe('outcomes until the client settles them', () => {
     expect(group.acquire(session, 'free', { acks: ['k7'] })).toMatchObject({ type: 'granted' });
   });
 
-  it('rule C16: what an acquire settled is not kept with it', () => {
+  it('rule C5: what an acquire settled is not kept with it', () => {
     const { group, session } = fullSession();
     const acks = Array.from({ length: UNSETTLED_OUTCOMES_MAX }, (_, i) => `k${i}`);
     group.acquire(session, 'free', { key: 'new', acks });

@@ -267,6 +267,18 @@ describe('rule C9: a revoked token is not extended any more', () => {
   );
 });
 
+/** Of a session with two locks `a` is being broken; its stream writes `lines`. */
+async function revoking() {
+  const pod = await Pod.start();
+  const { token, sessionId } = await pod.holding('a');
+  const other = await pod.acquire('b', { sessionId });
+  const { lines } = pod.stream(sessionId);
+  await pod.runtime.pass(1_000);
+  await pod.jobs.break('a', token);
+  await pod.runtime.pass(10);
+  return { pod, token, other, lines };
+}
+
 describe('rule A2: a suspended machine', () => {
   test('does not say "held" when it wakes up, until the group has acknowledged again', async () => {
     const pod = await Pod.start();
@@ -310,13 +322,7 @@ describe('rule A2: a suspended machine', () => {
   });
 
   test('a grant under a revoke does not come back: no acknowledgement covers it any more, and its clock stood still', async () => {
-    const pod = await Pod.start();
-    const { token, sessionId } = await pod.holding('a');
-    const other = await pod.acquire('b', { sessionId });
-    const { lines } = pod.stream(sessionId);
-    await pod.runtime.pass(1_000);
-    await pod.jobs.break('a', token);
-    await pod.runtime.pass(10);
+    const { pod, token, other, lines } = await revoking();
     expect(pod.held('a', token).held).toBe(true);
     // The machine slept for 6 s, which its monotonic clock did not count and the group's did.
     pod.runtime.stepWall(6_000);
@@ -327,13 +333,7 @@ describe('rule A2: a suspended machine', () => {
   });
 
   test('a grant under a revoke is lost to short sleeps too: they add up, since no acknowledgement begins anew for it', async () => {
-    const pod = await Pod.start();
-    const { token, sessionId } = await pod.holding('a');
-    const other = await pod.acquire('b', { sessionId });
-    const { lines } = pod.stream(sessionId);
-    await pod.runtime.pass(1_000);
-    await pod.jobs.break('a', token);
-    await pod.runtime.pass(10);
+    const { pod, token, other, lines } = await revoking();
     for (const heldAfter of [true, true, false]) {
       pod.runtime.stepWall(900);
       expect(pod.held('a', token).held).toBe(heldAfter);

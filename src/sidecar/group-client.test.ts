@@ -1,50 +1,7 @@
 /** The line to a lock group by itself: reconnects, keepalive frames, what of an old stream is still heard (rules S2, S8). */
 import { describe, expect, test } from 'vitest';
-import { VirtualRuntime } from '../../test/support/virtual-runtime.ts';
-import type { LockEvent } from '../api/entry.ts';
-import type {
-  AnswerBody,
-  ClientFrame,
-  ClientHandler,
-  KeepaliveStatus,
-  Position,
-  ServerFrame,
-} from '../api/wire.ts';
-import { type AttachableSession, GroupClient } from './group-client.ts';
-import type { Moment } from './lease-clock.ts';
-
-const POSITION: Position = { lineage: 'l', epoch: 2, index: 10 };
-
-interface FakeStream {
-  readonly handler: ClientHandler;
-  readonly sent: ClientFrame[];
-  isClosed: boolean;
-}
-
-/** `onConnect`: what the other end does while the stream is being opened. */
-function bench(onConnect: (handler: ClientHandler) => void = () => undefined) {
-  const runtime = new VirtualRuntime();
-  const streams: FakeStream[] = [];
-  const client = new GroupClient(runtime, (handler) => {
-    const stream: FakeStream = { handler, sent: [], isClosed: false };
-    streams.push(stream);
-    onConnect(handler);
-    return {
-      send: (frame) => void stream.sent.push(frame),
-      close: () => {
-        stream.isClosed = true;
-      },
-    };
-  });
-  const frame = (differs: Partial<ServerFrame> = {}): ServerFrame => ({
-    position: POSITION,
-    leading: true,
-    answers: [],
-    notices: [],
-    ...differs,
-  });
-  return { runtime, streams, client, frame };
-}
+import type { AnswerBody } from '../api/wire.ts';
+import { alive, bench, FakeSession, joined, POSITION } from './group-client.fixture.ts';
 
 test('a refused stream is remembered until one is accepted; one that is cut says nothing about that', async () => {
   const { runtime, streams, client, frame } = bench();
@@ -62,53 +19,6 @@ test('a refused stream is remembered until one is accepted; one that is cut says
   streams.at(-1)?.handler.onFrame(frame());
   expect(client.refused).toBeNull();
 });
-
-class FakeSession implements AttachableSession {
-  readonly id: number;
-  attach = 1;
-  ttlMs = 15_000;
-  unheardInMs = Number.POSITIVE_INFINITY;
-  isKept = true;
-  connects = 0;
-  disconnects = 0;
-  readonly kept_: { readonly status: KeepaliveStatus; readonly sent: Moment }[] = [];
-  readonly events: LockEvent[] = [];
-
-  constructor(id: number) {
-    this.id = id;
-  }
-
-  connected(): void {
-    this.connects++;
-  }
-
-  disconnected(): void {
-    this.disconnects++;
-  }
-
-  keepalive() {
-    return this.isKept ? { session: this.id, attach: this.attach } : null;
-  }
-
-  kept(status: KeepaliveStatus, sent: Moment): void {
-    this.kept_.push({ status, sent });
-  }
-
-  notice(event: LockEvent): void {
-    this.events.push(event);
-  }
-}
-
-function alive(session: number): KeepaliveStatus {
-  return { session, attach: 1, alive: true, grants: 0, digest: 0, revoking: [] };
-}
-
-function joined(client: GroupClient, id: number): FakeSession {
-  const session = new FakeSession(id);
-  client.add(session);
-  client.identified(session);
-  return session;
-}
 
 describe('rule S8: keepalives', () => {
   test('all sessions in one frame every fifth of the shortest TTL, without those that must not be renewed', async () => {
@@ -412,98 +322,5 @@ describe('streams', () => {
     const startedMs = runtime.nowMs;
     expect(await runtime.until(client.read({ type: 'getLock', name: 'a' }, 5_000), 5_001)).toBeNull();
     expect(runtime.nowMs - startedMs).toBe(5_000);
-  });
-});
-
-describe('a stream that proves anew who this is', () => {
-  test('takes the place of the old one only when it is accepted', () => {
-    const { client, streams } = bench();
-    const session = new FakeSession(7);
-    client.open();
-    client.add(session);
-    client.renew();
-    expect(streams).toHaveLength(2);
-    expect([session.connects, session.disconnects, streams[0]?.isClosed]).toEqual([1, 0, false]);
-    streams[1]?.handler.onOpen?.();
-    expect([session.connects, session.disconnects, streams[0]?.isClosed]).toEqual([2, 1, true]);
-    // The old one ends late, and is not heard.
-    streams[0]?.handler.onClose();
-    expect(session.disconnects).toBe(1);
-    expect(client.isConnected).toBe(true);
-  });
-
-  test('shows what was seen last, as every new stream does (rule S10)', () => {
-    const { client, streams, frame } = bench();
-    client.open();
-    const mark = { ...POSITION, hash: 'h', seal: 's' };
-    streams[0]?.handler.onFrame(frame({ mark }));
-    client.renew();
-    streams[1]?.handler.onOpen?.();
-    expect(streams[1]?.sent[0]?.mark).toEqual(mark);
-  });
-
-  test('costs nothing when it is refused, and is tried again', async () => {
-    const { client, streams, runtime } = bench();
-    const session = new FakeSession(7);
-    client.open();
-    client.add(session);
-    client.renew();
-    streams[1]?.handler.onClose();
-    expect([session.disconnects, client.isConnected, streams[0]?.isClosed]).toEqual([0, true, false]);
-    await runtime.pass(5_000);
-    expect(streams).toHaveLength(3);
-    streams[2]?.handler.onOpen?.();
-    expect(streams[0]?.isClosed).toBe(true);
-  });
-
-  test('leaves the sessions to the next stream when the old one breaks before it is accepted', async () => {
-    const { client, streams, runtime } = bench();
-    client.open();
-    client.renew();
-    streams[0]?.handler.onClose();
-    await runtime.pass(1_000);
-    expect(client.isConnected).toBe(true);
-    const count = streams.length;
-    client.close();
-    await runtime.pass(60_000);
-    expect(streams).toHaveLength(count);
-    expect(streams.slice(1).every(({ isClosed }) => isClosed)).toBe(true);
-  });
-
-  test('is given up where nobody takes or refuses it, and another is tried', async () => {
-    const { runtime, streams, client, frame } = bench();
-    client.open();
-    streams[0]?.handler.onFrame(frame());
-    const session = joined(client, 1);
-    client.renew();
-    await runtime.pass(4_900);
-    expect(streams.map(({ isClosed }) => isClosed)).toEqual([false, false]);
-    await runtime.pass(200);
-    expect(streams.map(({ isClosed }) => isClosed)).toEqual([false, true, false]);
-    streams[2]?.handler.onOpen?.();
-    streams[2]?.handler.onFrame(frame());
-    await runtime.pass(60_000);
-    expect(streams.map(({ isClosed }) => isClosed)).toEqual([true, true, false]);
-    expect([session.connects, session.disconnects]).toEqual([2, 1]);
-  });
-
-  test('is waited for no longer once it is taken, refused, or the client is closed', async () => {
-    const { runtime, streams, client, frame } = bench();
-    client.open();
-    streams[0]?.handler.onFrame(frame());
-    client.renew();
-    streams[1]?.handler.onOpen?.();
-    streams[1]?.handler.onFrame(frame());
-    await runtime.pass(20_000);
-    expect(streams).toHaveLength(2);
-    client.renew();
-    streams[2]?.handler.onClose({ code: 'UNAUTHENTICATED', message: 'the token has ended' });
-    await runtime.pass(4_900);
-    expect(streams).toHaveLength(3);
-    await runtime.pass(200);
-    expect(streams).toHaveLength(4);
-    client.close();
-    await runtime.pass(60_000);
-    expect(streams).toHaveLength(4);
   });
 });
